@@ -1,0 +1,29 @@
+"""To tune or not to tune? Finds the best way to adapt a pretrained text encoder to your data.
+
+    import totune
+
+    study = totune.compare("reviews.csv", strategies=["feature-extraction", "fine-tuning"])
+    print(study.advice)
+
+`compare`, `train` and `load` are imported from `totune.api` on first use, so that
+`import totune` and the command line's `--help` do not wait for PyTorch.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from totune.api import compare, load, train
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "compare", "load", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'totune' has no attribute {name!r}")
+    return getattr(importlib.import_module("totune.api"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,38 @@
+"""What long work tells the person who waits: silent by default, drawn by the command line."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Bar(Protocol):
+    """A running bar; `advance` counts finished units."""
+
+    def advance(self, count: int = 1) -> None: ...
+
+
+class _Silent:
+    def advance(self, count: int = 1) -> None:
+        """Counts nothing."""
+
+
+class Progress:
+    """The silent observer; a subclass draws.
+
+    `say` gets one finished sentence (a note); `warn` gets what may spoil the result; `bar` shows
+    work of a known size.
+    """
+
+    def say(self, message: str) -> None:
+        """Tells a fact worth knowing."""
+
+    def warn(self, message: str) -> None:
+        """Tells what may spoil the result."""
+
+    @contextmanager
+    def bar(self, description: str, total: int) -> Iterator[Bar]:
+        """A bar of `total` units while the block runs."""
+        yield _Silent()
+
+    def table(self, rows: Sequence[Mapping[str, str]]) -> None:
+        """The state of a study: one row per strategy, formatted, columns in order."""

@@ -1,0 +1,16 @@
+"""Fixtures shared by all tests."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with oracles, data and models; tests that need it skip visibly without it."""
+    default = Path(__file__).resolve().parents[2] / "shared"
+    folder = Path(os.environ.get("TOTUNE_SHARED", default))
+    if not (folder / "oracles").is_dir():
+        pytest.skip(f"no shared folder at {folder}; set TOTUNE_SHARED to its place")
+    return folder
