@@ -1,0 +1,109 @@
+"""What may spoil a dataset's results: repeats, contradictions, classes missing where needed."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+from totune.data.examples import Examples, Label, SplitName, TaskName
+from totune.data.wording import counted
+from totune.errors import DataError
+
+FEW_ROWS = 5  # a class with fewer rows in train can hardly be learnt
+_SHOWN = 5
+_LEAKS: tuple[tuple[SplitName, SplitName], ...] = (
+    ("dev", "train"),
+    ("test", "train"),
+    ("test", "dev"),
+)
+
+Key = tuple[str, ...]
+
+
+def audit(parts: Mapping[SplitName, Examples], task: TaskName, source: str) -> list[str]:
+    """Warnings on the splits, one sentence each, with counts.
+
+    Raises:
+        DataError: train holds one class, one score, or a class per row.
+    """
+    _check_variety(parts["train"], task, source)
+    warnings = [*_repeats(parts), *_contradictions(parts)]
+    if task == "classification":
+        warnings += [*_unseen(parts), *_rare(parts["train"])]
+    return warnings
+
+
+def text_key(row: Iterable[str]) -> Key:
+    """What makes two rows duplicates: their texts but for case and white space."""
+    return tuple(" ".join(text.casefold().split()) for text in row)
+
+
+def _check_variety(train: Examples, task: TaskName, source: str) -> None:
+    counts = Counter(train.labels)
+    if len(counts) == 1:
+        only = next(iter(counts))
+        what = f"class, {only!r}" if task == "classification" else f"score, {only}"
+        raise DataError(
+            f"{source}: all {len(train):,} usable train rows have one {what}; there is nothing to "
+            "learn. Is it the right --label column?"
+        )
+    if task == "classification" and len(counts) == len(train) > 2:
+        raise DataError(
+            f"{source}: the {len(train):,} usable train rows have {len(counts):,} different "
+            "labels, so no class repeats. Is it the right --label column? For scores, say --task "
+            "regression."
+        )
+
+
+def _repeats(parts: Mapping[SplitName, Examples]) -> list[str]:
+    warnings = []
+    keys = {name: [text_key(row) for row in split] for name, split in parts.items()}
+    for name, other in _LEAKS:
+        known = set(keys[other])
+        count = sum(key in known for key in keys[name])
+        if count:
+            share = count / len(keys[name])
+            warnings.append(
+                f"In {counted(count, f'{name} row')} ({share:.1%}) the text is also in {other}: "
+                f"{name} scores may be too high."
+            )
+    return warnings
+
+
+def _contradictions(parts: Mapping[SplitName, Examples]) -> list[str]:
+    labels: dict[Key, list[Label]] = defaultdict(list)
+    for split in parts.values():
+        for row, label in zip(split, split.labels or (), strict=True):
+            labels[text_key(row)].append(label)
+    opposed = [given for given in labels.values() if len(set(given)) > 1]
+    if not opposed:
+        return []
+    rows = sum(len(given) for given in opposed)
+    return [f"Labels contradict each other for {counted(len(opposed), 'text')} (in {rows:,} rows)."]
+
+
+def _unseen(parts: Mapping[SplitName, Examples]) -> list[str]:
+    known = set(parts["train"].labels or ())
+    warnings = []
+    for name, split in parts.items():
+        unseen = Counter(label for label in split.labels or () if label not in known)
+        if unseen:
+            warnings.append(
+                f"Train lacks the labels of {counted(unseen.total(), f'{name} row')} "
+                f"({_classes(unseen)}); no model can predict them."
+            )
+    return warnings
+
+
+def _rare(train: Examples) -> list[str]:
+    counts = Counter(train.labels)
+    rare = Counter({label: count for label, count in counts.items() if count < FEW_ROWS})
+    if not rare:
+        return []
+    noun = "class has" if len(rare) == 1 else "classes have"
+    return [f"{len(rare):,} {noun} fewer than {FEW_ROWS} train rows ({_classes(rare)})."]
+
+
+def _classes(counts: Mapping[Label, int]) -> str:
+    """Classes with their counts, the first few by name."""
+    ordered = sorted(counts.items(), key=lambda item: str(item[0]))
+    shown = ", ".join(f"{label!r}: {count:,}" for label, count in ordered[:_SHOWN])
+    return shown + (f" and {len(ordered) - _SHOWN:,} more" if len(ordered) > _SHOWN else "")

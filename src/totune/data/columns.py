@@ -1,0 +1,214 @@
+"""Which column is the text, the second text, the label; and the task that follows.
+
+Names and content both count. What a person names is taken as it is; what is chosen is said, with
+how to choose otherwise.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+
+from totune.data.examples import Columns, TaskName
+from totune.data.profiles import BESIDE_NAMES, LABEL_NAMES, TEXT_NAMES, Profile, profiles
+from totune.data.tables import Cell, Table
+from totune.data.targets import infer_task
+from totune.errors import DataError
+from totune.registry import did_you_mean
+
+PAIR_NAMES = (
+    ("premise", "hypothesis"),
+    ("question", "sentence"),
+    ("question", "answer"),
+    ("question", "passage"),
+    ("question", "context"),
+    ("query", "document"),
+    ("query", "passage"),
+    ("query", "text"),
+    ("text", "pair"),
+)
+_SIDES = {"1": "2", "a": "b", "first": "second", "left": "right"}
+_MAX_RIVALS = 4
+
+
+def find_columns(
+    table: Table,
+    text: str | None = None,
+    pair: str | None = None,
+    label: str | None = None,
+    task: TaskName | None = None,
+) -> tuple[Columns, list[str]]:
+    """Decides what each column of the train split is.
+
+    Args:
+        table: the train split; the task follows from its labels alone.
+        text: the text column, if named; then a second text is read only if `pair` names one.
+        pair: the column of second texts, if named.
+        label: the label column, if named.
+        task: "classification" or "regression", if named.
+
+    Returns:
+        The columns, and sentences that say what was chosen and what else might have been.
+
+    Raises:
+        DataError: a named column does not exist, or no column fits.
+    """
+    named = {"text": text, "pair": pair, "label": label}
+    _check_named(table, named)
+    found = profiles(table)
+    if text is None:
+        text, pair = _find_texts(table, found, pair, label)
+    if label is None:
+        label = _find_label(table, found, (text, pair))
+    chosen_task = task or infer_task(table.columns[label])
+    columns = Columns(text=text, label=label, pair=pair, task=chosen_task)
+    return columns, _say(columns, named, found)
+
+
+def require(table: Table, name: str, option: str) -> list[Cell]:
+    """The cells of column `name`.
+
+    Raises:
+        DataError: there is none; lists the columns there are, the nearest first.
+    """
+    if name not in table.columns:
+        raise DataError(
+            f"{table.source} has no column {name!r} (--{option}). "
+            f"{did_you_mean(name, table.columns).replace('Known:', 'Its columns:')}"
+        )
+    return table.columns[name]
+
+
+def _check_named(table: Table, named: Mapping[str, str | None]) -> None:
+    for option, name in named.items():
+        if name is not None:
+            require(table, name, option)
+    given = [name for name in named.values() if name is not None]
+    twice = sorted({name for name in given if given.count(name) > 1})
+    if twice:
+        raise DataError(f"Column {twice[0]!r} is named for two purposes; each needs its own.")
+
+
+def _find_texts(
+    table: Table, found: Mapping[str, Profile], pair: str | None, label: str | None
+) -> tuple[str, str | None]:
+    if len(table.columns) < 2:
+        raise DataError(
+            f"{table.source} has one column only ({', '.join(table.columns)}); a text and a label "
+            "are needed. Is it delimited as its name says (.csv by commas, .tsv and .txt by tabs)?"
+        )
+    free = {name: p for name, p in found.items() if name not in (pair, label)}
+    texts = [p for p in free.values() if _text_score(p) > 0]
+    if pair is None:
+        both = _find_pair(texts, table.header)
+        if both is not None:
+            return both
+    if not texts:
+        raise DataError(
+            f"{table.source} has no column that looks like text. "
+            f"Name one with --text. Its columns: {', '.join(table.columns)}."
+        )
+    partners = [p for p in texts if pair is not None and _are_sides(p.words, found[pair].words)]
+    return max(partners or texts, key=_text_score).name, pair
+
+
+def _text_score(column: Profile) -> float:
+    """How much a column looks like the text: by its name and the length of its values; 0 if not."""
+    named = column.last_word in TEXT_NAMES and column.numeric < 0.5 and column.filled > 0
+    if column.ignored and not named:
+        return 0.0
+    if not (column.reads_like_text or (named and column.distinct > 1)):
+        return 0.0
+    exact = column.words == (column.last_word,) and column.last_word not in BESIDE_NAMES
+    name_score = 4.0 if named and exact else 2.0 if named else 0.0
+    return name_score + math.log2(2 + column.mean_length / 5)
+
+
+def _find_pair(texts: Sequence[Profile], header: bool) -> tuple[str, str] | None:
+    """Two texts whose names belong together, or (without names) the only two, side by side."""
+    prose = [column for column in texts if column.reads_like_text]
+    for first, second in permutations(prose, 2):
+        if _are_sides(first.words, second.words) and header:
+            return first.name, second.name
+        if (first.last_word, second.last_word) in PAIR_NAMES:
+            return first.name, second.name
+    if not header and len(prose) == 2:
+        return prose[0].name, prose[1].name
+    return None
+
+
+def _are_sides(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether names differ by their side alone: sentence1 and sentence2, text_a and text_b."""
+    split = [_with_side(words) for words in (first, second)]
+    (base, side), (other_base, other_side) = split
+    return base == other_base and _SIDES.get(side) == other_side
+
+
+def _with_side(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """A name without its side, and the side: ("sentence",) and "1" for sentence1."""
+    parts = [part for word in words for part in re.findall(r"[^\W\d]+|\d+", word)]
+    sides = {*_SIDES, *_SIDES.values()}
+    for at, part in enumerate(parts):
+        if part in sides and len(parts) > 1:
+            return tuple(parts[:at] + parts[at + 1 :]), part
+    return tuple(parts), ""
+
+
+def _find_label(table: Table, found: Mapping[str, Profile], texts: tuple[str, str | None]) -> str:
+    ranked = _ranked_labels(found, texts)
+    if not ranked:
+        raise DataError(
+            f"{table.source} has no column that looks like labels (values that repeat, or scores) "
+            f"beside the text. Name one with --label. Its columns: {', '.join(table.columns)}."
+        )
+    return ranked[0]
+
+
+def _ranked_labels(found: Mapping[str, Profile], texts: tuple[str, str | None]) -> list[str]:
+    scores = {n: _label_score(p) for n, p in found.items() if n not in texts}
+    return sorted((n for n in scores if scores[n] > 0), key=lambda n: -scores[n])
+
+
+def _label_score(column: Profile) -> float:
+    """How much a column looks like labels; 0 if not.
+
+    Few different values, none missing, words rather than numbers, and a usual name all count.
+    """
+    named = column.last_word in LABEL_NAMES
+    scored = column.numeric > 0.95 and column.whole < 0.95
+    classes = column.repeats >= 2 or (named and column.distinct <= 20)
+    if column.ignored or not (scored or classes or (named and column.numeric > 0.95)):
+        return 0.0
+    if not named and (column.distinct < 2 or column.counts_rows):
+        return 0.0
+    exact = named and column.words == (column.last_word,)
+    name_score = 6.0 if exact else 4.0 if named else 0.0
+    words = 1.0 if column.numeric < 0.5 and column.mean_words < 10 else 0.0
+    variety = 0.4 * math.log2(max(2, column.distinct))
+    return max(0.1, 5.0 + name_score + words - variety - 6.0 * (1 - column.filled))
+
+
+def _say(
+    columns: Columns, named: Mapping[str, str | None], found: Mapping[str, Profile]
+) -> list[str]:
+    """Sentences on what was chosen; what a person named needs no words."""
+    texts = (columns.text, columns.pair)
+    read = f"Text is read from {columns.text!r}"
+    if columns.pair is not None:
+        read = f"Text pairs are read from {columns.text!r} and {columns.pair!r}"
+    notes = [f"{read}, labels from {columns.label!r}; the task is {columns.task}."]
+    if named["text"] is None:
+        others = [p.name for p in found.values() if p.reads_like_text and not p.ignored]
+        notes += _rivals("texts", "text", [n for n in others if n not in (*texts, columns.label)])
+    if named["label"] is None:
+        others = [name for name in _ranked_labels(found, texts) if name != columns.label]
+        notes += _rivals("labels", "label", others)
+    return notes
+
+
+def _rivals(what: str, option: str, names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    shown = ", ".join(repr(name) for name in names[:_MAX_RIVALS])
+    more = f" and {len(names) - _MAX_RIVALS} more" if len(names) > _MAX_RIVALS else ""
+    return [f"Other columns that could hold {what}: {shown}{more}; name one with --{option}."]

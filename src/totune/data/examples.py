@@ -1,0 +1,104 @@
+"""What a labelled dataset is, once read: plain columns, split into train, dev and test.
+
+Everything downstream (tasks, batches, baselines, statistics) sees only these types; where rows
+came from (a file, a hub, a wheel) is kept for messages alone.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+SplitName = Literal["train", "dev", "test"]
+TaskName = Literal["classification", "regression"]
+Label = str | float
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The rows of one split, as parallel columns.
+
+    Attributes:
+        texts: the first (or only) text of each row.
+        pairs: the second text of each row, or None when the task has single texts.
+        labels: one label per row: strings for classification, floats for regression; None when
+            the file has none (prediction).
+        rows: where each row stood in its source, for messages ("train.csv row 12").
+    """
+
+    texts: tuple[str, ...]
+    labels: tuple[Label, ...] | None = None
+    pairs: tuple[str, ...] | None = None
+    rows: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        """The text columns of each row: one string, or two for a pair."""
+        if self.pairs is None:
+            return ((text,) for text in self.texts)
+        return zip(self.texts, self.pairs, strict=True)
+
+    def take(self, indices: Sequence[int] | np.ndarray) -> "Examples":
+        """The rows at `indices`, in that order."""
+        at = [int(i) for i in indices]
+        return replace(
+            self,
+            texts=tuple(self.texts[i] for i in at),
+            labels=None if self.labels is None else tuple(self.labels[i] for i in at),
+            pairs=None if self.pairs is None else tuple(self.pairs[i] for i in at),
+            rows=tuple(self.rows[i] for i in at) if self.rows else (),
+        )
+
+    def digest(self) -> str:
+        """A hash of the texts and labels in their order: the identity of this data."""
+        hasher = hashlib.sha256()
+        for row in self:
+            for text in row:
+                hasher.update(text.encode("utf-8", "surrogatepass") + b"\x1f")
+            hasher.update(b"\x1e")
+        for label in self.labels or ():
+            hasher.update(repr(label).encode() + b"\x1e")
+        return hasher.hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of the source were read as what, and the task that follows from them."""
+
+    text: str
+    label: str | None
+    pair: str | None = None
+    task: TaskName = "classification"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A labelled dataset in three splits.
+
+    Attributes:
+        name: short name for reports ("rotten-tomatoes", "train.csv").
+        columns: what was detected or named.
+        notes: what a person should be told, one sentence each ("3 rows without text dropped: ...").
+        warnings: what may spoil the result, one sentence each, with counts.
+    """
+
+    name: str
+    train: Examples
+    dev: Examples
+    test: Examples
+    columns: Columns
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    provenance: dict[str, str] = field(default_factory=dict)
+
+    def splits(self) -> dict[SplitName, Examples]:
+        return {"train": self.train, "dev": self.dev, "test": self.test}
+
+    def digest(self) -> str:
+        """The identity of the whole dataset: its splits and their order."""
+        parts = "".join(split.digest() for split in self.splits().values())
+        return hashlib.sha256(parts.encode()).hexdigest()[:32]

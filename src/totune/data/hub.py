@@ -1,0 +1,75 @@
+"""Datasets of the Hugging Face hub, through the `datasets` library."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from totune.data.examples import SplitName
+from totune.data.folders import split_of
+from totune.data.tables import Cell, Table, Tables, as_cell
+from totune.errors import DataError
+
+
+def read_hub(reference: str) -> Tables:
+    """The tables of `NAME` or `NAME/CONFIG`, where NAME may be `OWNER/NAME`.
+
+    Loading scripts never run: `datasets` 4 and later refuse them, and nothing here asks for them.
+
+    Raises:
+        DataError: with the library's reason, if the dataset cannot be had or has no train split.
+    """
+    dataset = _load(reference)
+    tables: dict[SplitName, Table] = {}
+    for name, rows in dataset.items():
+        split = split_of(str(name))
+        if split is not None and split not in tables:
+            tables[split] = _table(rows, f"hub:{reference} {name}")
+    if "train" not in tables:
+        held = ", ".join(str(name) for name in dataset)
+        raise DataError(f"hub:{reference} has no train split; it has {held}.")
+    return Tables(reference, tables)
+
+
+def _load(reference: str) -> Any:
+    import datasets
+
+    reasons = []
+    for name, config in _readings(reference):
+        try:
+            return datasets.load_dataset(name, config)
+        except Exception as error:  # the library raises dozens of kinds, each a user's message here
+            reasons.append(str(error).strip().splitlines()[0] if str(error) else repr(error))
+    raise DataError(
+        f"hub:{reference} cannot be loaded: {reasons[0]} Write hub:NAME or hub:NAME/CONFIG, "
+        "with NAME as the hub shows it; without a network, give a file or a folder."
+    )
+
+
+def _readings(reference: str) -> Sequence[tuple[str, str | None]]:
+    """What a reference may mean: "a/b" is owner and name, or else name and configuration."""
+    parts = reference.split("/")
+    if not all(parts) or len(parts) > 3:
+        raise DataError(
+            f"hub:{reference} is no dataset name; write hub:NAME, hub:OWNER/NAME or "
+            "hub:OWNER/NAME/CONFIG."
+        )
+    if len(parts) == 3:
+        return [("/".join(parts[:2]), parts[2])]
+    if len(parts) == 2:
+        return [(reference, None), (parts[0], parts[1])]
+    return [(reference, None)]
+
+
+def _table(rows: Any, source: str) -> Table:
+    """The columns of plain values; classes by their names, -1 (a hidden label) as None."""
+    columns: dict[str, list[Cell]] = {}
+    for name, feature in rows.features.items():
+        names = getattr(feature, "names", None)
+        if names is not None:
+            columns[name] = [_class_name(names, value) for value in rows[name]]
+        elif hasattr(feature, "dtype"):
+            columns[name] = [as_cell(value) for value in rows[name]]
+    return Table(source, columns, range(1, len(rows) + 1))
+
+
+def _class_name(names: Sequence[str], value: int | None) -> Cell:
+    return None if value is None or value < 0 else names[value]

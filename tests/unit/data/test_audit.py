@@ -1,0 +1,80 @@
+import pytest
+
+from totune.data.audit import audit
+from totune.data.examples import Examples, Label, SplitName, TaskName
+from totune.errors import DataError
+
+
+def split(*rows: tuple[str, Label]) -> Examples:
+    return Examples(tuple(text for text, _ in rows), tuple(label for _, label in rows))
+
+
+def many(label: str, count: int = 6) -> list[tuple[str, Label]]:
+    return [(f"{label} {i}", label) for i in range(count)]
+
+
+def warnings(
+    train: Examples, dev: Examples, test: Examples, task: TaskName = "classification"
+) -> list[str]:
+    parts: dict[SplitName, Examples] = {"train": train, "dev": dev, "test": test}
+    return audit(parts, task, "a.csv")
+
+
+def test_clean_data_has_no_warnings() -> None:
+    train = split(*many("x"), *many("y"))
+    assert warnings(train, split(("new", "x")), split(("newer", "y"))) == []
+
+
+def test_texts_across_splits_are_counted() -> None:
+    train = split(*many("x"), *many("y"))
+    dev = split((" X  0", "x"), ("new", "y"))
+    test = split(("y 1", "y"), ("y 2", "y"), ("NEW", "y"), ("newer", "y"))
+    assert warnings(train, dev, test) == [
+        "In 1 dev row (50.0%) the text is also in train: dev scores may be too high.",
+        "In 2 test rows (50.0%) the text is also in train: test scores may be too high.",
+        "In 1 test row (25.0%) the text is also in dev: test scores may be too high.",
+    ]
+
+
+def test_pairs_are_repeated_only_together() -> None:
+    train = Examples(("a", "b"), ("x", "y"), pairs=("c", "d"))
+    dev = Examples(("a",), ("x",), pairs=("d",))
+    assert not any("also in" in warning for warning in warnings(train, dev, dev.take([])))
+
+
+def test_contradicting_labels_are_counted() -> None:
+    train = split(*many("x"), *many("y"), ("same", "x"), ("Same", "y"), ("x 0", "y"))
+    dev, test = split(("one", "x")), split(("same", "x"))
+    assert "Labels contradict each other for 2 texts (in 5 rows)." in warnings(train, dev, test)
+
+
+def test_labels_that_train_lacks_are_named() -> None:
+    train = split(*many("x"), *many("y"))
+    test = split(("a", "z"), ("b", "z"), ("c", "w"), ("d", "x"))
+    assert warnings(train, split(("one", "x")), test) == [
+        "Train lacks the labels of 3 test rows ('w': 1, 'z': 2); no model can predict them."
+    ]
+
+
+def test_rare_classes_are_named() -> None:
+    train = split(*many("x"), *many("y", 1))
+    assert warnings(train, split(("one", "x")), split(("two", "x"))) == [
+        "1 class has fewer than 5 train rows ('y': 1)."
+    ]
+
+
+def test_one_class_is_an_error() -> None:
+    with pytest.raises(DataError, match="all 6 usable train rows have one class, 'x'"):
+        warnings(split(*many("x")), split(("a", "x")), split(("b", "y")))
+
+
+def test_one_score_is_an_error() -> None:
+    train = split(("a", 1.0), ("b", 1.0))
+    with pytest.raises(DataError, match=r"all 2 usable train rows have one score, 1\.0"):
+        warnings(train, train, train, "regression")
+
+
+def test_a_class_per_row_is_an_error() -> None:
+    train = split(("a", "p"), ("b", "q"), ("c", "r"))
+    with pytest.raises(DataError, match="no class repeats"):
+        warnings(train, train, train)
