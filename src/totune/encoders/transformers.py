@@ -1,0 +1,192 @@
+"""Any BERT-family model of transformers as a stack of blocks."""
+
+import hashlib
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModel, PretrainedConfig, PreTrainedModel
+
+from totune.data.batches import Batch
+from totune.encoders.encoder import Cached, Encoder, LayerStack
+from totune.encoders.layouts import Layout, layout_of
+from totune.encoders.surgery import Given, Upper, outputs_of, replaced
+
+# What a configuration says about its origin, storage or later use, not about the encoder.
+_NOT_IDENTITY = frozenset(
+    {"architectures", "auto_map", "dtype", "id2label", "label2id", "problem_type", "torch_dtype"}
+    | {"return_dict", "output_attentions", "output_hidden_states", "transformers_version"}
+    | {"use_cache"}
+)
+
+
+Attention = Literal["sdpa", "eager"]
+# What to ask transformers for: left to itself it takes sdpa for the types that have it, and eager
+# for the others, where asking for sdpa is an error.
+ATTENTIONS: dict[Attention, str | None] = {"sdpa": None, "eager": "eager"}
+
+
+class TransformersEncoder(Encoder):
+    """A transformers `AutoModel` seen as blocks; one instance runs in one thread at a time.
+
+    Args:
+        model: a model of one of the types in `layouts.LAYOUTS`.
+
+    Attributes:
+        model: the same model, whole; its `state_dict` keeps transformers' names.
+
+    Raises:
+        ModelError: if the model's type is not among the supported ones.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        config = model.config
+        self.kind = config.model_type
+        self._layout = layout_of(self.kind)
+        self.model = model
+        self.width = config.hidden_size
+        self.depth = config.num_hidden_layers
+        self.max_length = _position_limit(config, self._layout)
+        accepts_segments = "token_type_ids" in inspect.signature(model.forward).parameters
+        self._has_segments = accepts_segments and getattr(config, "type_vocab_size", 0) > 1
+
+    @classmethod
+    def from_config(
+        cls, config: PretrainedConfig, attn_implementation: Attention = "sdpa"
+    ) -> "TransformersEncoder":
+        """An encoder with random float32 weights.
+
+        Under `with torch.device("meta")` no memory is allocated, which is enough for counting
+        parameters.
+
+        Args:
+            config: of a supported type.
+            attn_implementation: "sdpa" (where the type has none: eager) or "eager".
+        """
+        layout_of(config.model_type)
+        model = AutoModel.from_config(  # type: ignore[no-untyped-call]
+            config, dtype=torch.float32, attn_implementation=ATTENTIONS[attn_implementation]
+        )
+        return cls(model)
+
+    @property
+    def pooler(self) -> nn.Module | None:
+        """The pretrained map from the first token's state [B, H] to a sentence vector [B, H]."""
+        names = self._present(self._layout.pooler)
+        if not names or len(names) < len(self._layout.pooler):
+            return None
+        return nn.Sequential(*(self.model.get_submodule(name) for name in names))
+
+    def encode(
+        self, batch: Batch, start: Cached | None = None, stop: int | None = None
+    ) -> LayerStack:
+        """The outputs of every block from `start` (or the embeddings) up to `stop` (or the top).
+
+        Raises:
+            ValueError: if `start` and `stop` are not depths of this encoder in rising order.
+        """
+        first = -1 if start is None else start.depth
+        last = self.depth if stop is None else stop
+        if not max(first, 0) <= last <= self.depth:
+            raise ValueError(f"cannot run from depth {first} to {last} of {self.depth}")
+        if start is None:
+            return LayerStack(0, tuple(self._run_whole(batch, last)))
+        states = self._fitting(start.states)
+        above = self._run_above(batch, first, states, last) if last > first else []
+        return LayerStack(first, (states, *above))
+
+    def block_modules(self, depth: int) -> Mapping[str, nn.Module]:
+        layout = self._layout
+        if depth == 0:
+            names = [*layout.embeddings, *layout.shared]
+        else:
+            names = [f"{layout.layers}.{self._entry(depth)}"]
+            if depth == 1 and layout.after_first:
+                names.append(layout.after_first)
+            if depth == self.depth and layout.after_last:
+                names.append(layout.after_last)
+        return {f"model.{name}": self.model.get_submodule(name) for name in self._present(names)}
+
+    def fingerprint(self) -> str:
+        """A hash (32 hexadecimal digits) of the configuration and the weights as they are now."""
+        facts = {
+            name: value
+            for name, value in self.model.config.to_dict().items()
+            if name not in _NOT_IDENTITY and not name.startswith("_")
+        }
+        hasher = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode())
+        for name, tensor in sorted(self.model.state_dict().items()):
+            hasher.update(f"\n{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
+            raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+            hasher.update(memoryview(raw.numpy()))
+        return hasher.hexdigest()[:32]
+
+    def _run_whole(self, batch: Batch, last: int) -> list[Tensor]:
+        """Outputs of blocks 0..last, each [B, T, H]."""
+        inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+        if self._has_segments and batch.token_type_ids is not None:
+            inputs["token_type_ids"] = batch.token_type_ids
+        return outputs_of(self._closers()[: last + 1], lambda: self.model(**inputs))
+
+    def _run_above(self, batch: Batch, first: int, states: Tensor, last: int) -> list[Tensor]:
+        """Outputs of blocks first + 1..last, each [B, T, H], from block `first`'s output."""
+        layout = self._layout
+        below, *projections = self._present(layout.embeddings)
+        replacements: dict[str, nn.Module | None] = {below: Given(states)}
+        replacements.update((name, nn.Identity()) for name in projections)
+        replacements[layout.layers] = Upper(self._layers()[first:])
+        if first >= 1:
+            # transformers runs this module after whichever layer comes first in the list.
+            replacements.update((name, None) for name in self._present([layout.after_first]))
+        closers = self._closers()[first + 1 : last + 1]
+        with replaced(self.model, replacements):
+            return outputs_of(
+                closers,
+                lambda: self.model(inputs_embeds=states, attention_mask=batch.attention_mask),
+            )
+
+    def _closers(self) -> list[nn.Module]:
+        """For each block, the module whose output is the block's output."""
+        layout = self._layout
+        bottom = self._present(layout.embeddings)[-1]
+        closers = [self.model.get_submodule(bottom), *self._layers()]
+        for depth, name in ((1, layout.after_first), (self.depth, layout.after_last)):
+            for present in self._present([name]):
+                closers[depth] = self.model.get_submodule(present)
+        return closers
+
+    def _layers(self) -> list[nn.Module]:
+        entries: Any = self.model.get_submodule(self._layout.layers)
+        return [entries[self._entry(depth)] for depth in range(1, self.depth + 1)]
+
+    def _entry(self, depth: int) -> int:
+        """Where layer `depth` (from 1) is in the list of layers, written as ALBERT computes it."""
+        entries: Any = self.model.get_submodule(self._layout.layers)
+        return int((depth - 1) / (self.depth / len(entries)))
+
+    def _present(self, names: Sequence[str | None]) -> list[str]:
+        """Those of `names` that this model has: some modules depend on its configuration."""
+        return [name for name in names if name and _has_module(self.model, name)]
+
+    def _fitting(self, states: Tensor) -> Tensor:
+        """Cached states in the weights' precision, where autocast does not see to it."""
+        if torch.is_autocast_enabled(states.device.type):
+            return states
+        return states.to(next(self.model.parameters()).dtype)
+
+
+def _has_module(model: nn.Module, name: str) -> bool:
+    owner: Any = model
+    for step in name.split("."):
+        owner = getattr(owner, step, None)
+    return isinstance(owner, nn.Module)
+
+
+def _position_limit(config: PretrainedConfig, layout: Layout) -> int:
+    """The longest input, in word pieces, that the position table has room for."""
+    taken = (config.pad_token_id or 0) + 1 if layout.positions_after_padding else 0
+    return int(config.max_position_embeddings) - taken

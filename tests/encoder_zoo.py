@@ -1,0 +1,79 @@
+"""Tiny random encoders of every supported type, for tests."""
+
+import numpy as np
+import torch
+from transformers import AutoConfig, PretrainedConfig
+
+from totune.data.batches import Batch
+from totune.encoders.layouts import LAYOUTS
+from totune.encoders.transformers import TransformersEncoder
+
+LAYERS, WIDTH, VOCABULARY, PADDING = 4, 32, 60, 1
+
+_SIZES = {
+    "hidden_size": WIDTH,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "vocab_size": VOCABULARY,
+    "max_position_embeddings": 40,
+    "type_vocab_size": 2,
+    "pad_token_id": PADDING,
+}
+_DEBERTA_V3 = {
+    "type_vocab_size": 0,
+    "relative_attention": True,
+    "position_biased_input": False,
+    "pos_att_type": ["p2c", "c2p"],
+    "position_buckets": 8,
+    "share_att_key": True,
+    "norm_rel_ebd": "layer_norm",
+}
+_OWN: dict[str, dict[str, object]] = {
+    "albert": {"embedding_size": 16, "num_hidden_groups": 2},
+    "deberta-v2": {**_DEBERTA_V3, "conv_kernel_size": 3, "conv_act": "gelu"},
+    "distilbert": {"dim": WIDTH, "hidden_dim": 48, "n_layers": LAYERS, "n_heads": 4},
+    "electra": {"embedding_size": 16},
+    "modernbert": {"local_attention": 4, "global_attn_every_n_layers": 3, "cls_token_id": 0},
+    "roberta": {"type_vocab_size": 1},
+}
+# A second configuration of a type: other modules are there or not.
+_VARIANTS = {
+    "albert-one-group": ("albert", {"embedding_size": 16, "num_hidden_groups": 1}),
+    "deberta-v2-without-convolution": ("deberta-v2", _DEBERTA_V3),
+    "electra-without-projection": ("electra", {"embedding_size": WIDTH}),
+}
+TINY = [*LAYOUTS, *_VARIANTS]
+
+
+def tiny_config(name: str) -> PretrainedConfig:
+    kind, own = _VARIANTS.get(name, (name, _OWN.get(name, {})))
+    return AutoConfig.for_model(kind, **{**_SIZES, **own})
+
+
+def tiny_encoder(name: str, seed: int = 0) -> TransformersEncoder:
+    """In eval mode; weights are spread wide, so that a wrong mask or position shows."""
+    torch.manual_seed(seed)
+    encoder = TransformersEncoder.from_config(tiny_config(name))
+    with torch.no_grad():
+        for parameter in encoder.parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return encoder.eval()
+
+
+def batch_of(lengths: list[int], padded_to: int | None = None, seed: int = 0) -> Batch:
+    """Random word pieces: row i depends on the seed and its place only, not on the padding."""
+    width = padded_to or max(lengths)
+    random = np.random.default_rng(seed)
+    rows = [random.integers(5, VOCABULARY, 40)[:length] for length in lengths]
+    ids = np.full((len(lengths), width), PADDING)
+    segments = np.zeros_like(ids)
+    for row, pieces in enumerate(rows):
+        ids[row, : len(pieces)] = pieces
+        segments[row, len(pieces) // 2 : len(pieces)] = 1
+    return Batch(
+        indices=np.arange(len(lengths)),
+        input_ids=torch.from_numpy(ids),
+        attention_mask=torch.from_numpy((ids != PADDING).astype(np.int64)),
+        token_type_ids=torch.from_numpy(segments),
+    )
