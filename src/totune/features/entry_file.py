@@ -1,0 +1,171 @@
+"""The file of one entry.
+
+- magic, length of a text (uint32), the text (readable facts as JSON), zeros up to `HEAD` bytes
+- the numbers
+- a CRC-32 of every `BLOCK` bytes of the above (uint32 each), and one of these checksums
+"""
+
+import json
+import mmap
+import os
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MAGIC = b"totune-features\x001"
+HEAD = 4096
+BLOCK = 4 << 20
+CHECKED_WHOLE = 1 << 30  # bytes; of a larger file, blocks spread over it are checked
+CHECKED_BLOCKS = CHECKED_WHOLE // BLOCK
+
+Head = dict[str, Any]
+
+
+class BadEntryError(Exception):
+    """A file is not the entry it should be; the message is the reason, in a few words."""
+
+
+def file_size(nbytes: int) -> int:
+    """The size in bytes of a file that holds `nbytes` of numbers."""
+    return HEAD + nbytes + 4 * (_blocks(HEAD + nbytes) + 1)
+
+
+def read_head(path: Path) -> Head:
+    """The readable facts of an entry.
+
+    Raises:
+        BadEntryError: when this is not an entry or cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return _parse_head(file.read(HEAD))
+    except OSError as fault:
+        raise BadEntryError(_reason(fault)) from None
+
+
+def open_entry(path: Path, key: str, nbytes: int) -> np.ndarray:
+    """Maps an entry's numbers, after checking that they are what was written.
+
+    Up to 1 GiB every byte is checked; of a larger file, 256 blocks of 4 MiB spread over it.
+
+    Args:
+        path: the file.
+        key: what its head must name.
+        nbytes: how many bytes of numbers it must hold.
+
+    Returns:
+        The bytes, [nbytes] of uint8, read-only.
+
+    Raises:
+        FileNotFoundError: when there is no file.
+        BadEntryError: when it is truncated, foreign, damaged or cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            head = _parse_head(file.read(HEAD))
+            if head.get("key") != key:
+                raise BadEntryError("it holds something else")
+            if size != file_size(nbytes):
+                raise BadEntryError(f"it has {size} bytes instead of {file_size(nbytes)}")
+            content = _mapped(file.fileno())
+    except FileNotFoundError:
+        raise
+    except OSError as fault:
+        raise BadEntryError(_reason(fault)) from None
+    _verify(content, HEAD + nbytes)
+    return content[HEAD : HEAD + nbytes]
+
+
+class EntryWriter:
+    """A new file of its final size, filled in any order.
+
+    Args:
+        path: a name that no reader looks for; the caller renames the finished file.
+        head: the readable facts; "key" names the entry.
+        nbytes: how many bytes of numbers will be put.
+    """
+
+    def __init__(self, path: Path, head: Head, nbytes: int) -> None:
+        text = json.dumps(head).encode()
+        if len(MAGIC) + 4 + len(text) > HEAD:
+            raise ValueError("the head of a feature file is too long")
+        self.path = path
+        self._body = HEAD + nbytes
+        self._file = path.open("xb+")
+        try:
+            self._file.truncate(file_size(nbytes))
+            self._file.write(MAGIC + len(text).to_bytes(4, "little") + text)
+        except BaseException:
+            self.discard()
+            raise
+
+    def put(self, start: int, values: np.ndarray) -> None:
+        """Writes contiguous `values` at byte `start` of the numbers."""
+        self._file.seek(HEAD + start)
+        self._file.write(values.data)
+
+    def finish(self) -> None:
+        """Adds the checksums and waits until the disk has it all."""
+        self._file.flush()
+        content = _mapped(self._file.fileno())
+        table = _checksums(content, self._body, range(_blocks(self._body)))
+        self._file.seek(self._body)
+        self._file.write(table.tobytes() + zlib.crc32(table.data).to_bytes(4, "little"))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def discard(self) -> None:
+        """Removes the file, unless it was finished and renamed."""
+        with suppress(OSError):  # a full disk fails again when the last bytes are flushed
+            self._file.close()
+        self.path.unlink(missing_ok=True)
+
+
+def _parse_head(start: bytes) -> Head:
+    prefix = len(MAGIC) + 4
+    if not start:
+        raise BadEntryError("it is empty")
+    if len(start) < HEAD or not start.startswith(MAGIC):
+        raise BadEntryError("it is not a feature file of this version")
+    length = int.from_bytes(start[len(MAGIC) : prefix], "little")
+    try:
+        head = json.loads(start[prefix : prefix + length])
+    except ValueError:
+        raise BadEntryError("its head is damaged") from None
+    if not isinstance(head, dict):
+        raise BadEntryError("its head is damaged")
+    return head
+
+
+def _verify(content: np.ndarray, body: int) -> None:
+    table = content[body:-4]
+    if zlib.crc32(table.data) != int.from_bytes(content[-4:].tobytes(), "little"):
+        raise BadEntryError("its checksums are damaged")
+    count = _blocks(body)
+    checked = np.unique(np.linspace(0, count - 1, min(count, CHECKED_BLOCKS)).astype(int))
+    expected = np.frombuffer(table.tobytes(), dtype="<u4")[checked]
+    if not np.array_equal(_checksums(content, body, checked), expected):
+        raise BadEntryError("its checksum does not match")
+
+
+def _checksums(content: np.ndarray, body: int, blocks: Iterable[int]) -> np.ndarray:
+    sums = [zlib.crc32(content[b * BLOCK : min((b + 1) * BLOCK, body)].data) for b in blocks]
+    return np.array(sums, dtype="<u4")
+
+
+def _mapped(descriptor: int) -> np.ndarray:
+    return np.frombuffer(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ), dtype=np.uint8)
+
+
+def _blocks(body: int) -> int:
+    return -(-body // BLOCK)
+
+
+def _reason(fault: OSError) -> str:
+    return f"it cannot be read: {(fault.strerror or str(fault)).lower()}"

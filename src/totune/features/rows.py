@@ -1,0 +1,107 @@
+"""How a view's numbers lie, and how a batch of them is read.
+
+Row i is a contiguous [D, T_i, H] (T_i is 1 in a pooled view), rows end to end: a batch is read with
+one copy per row and depth, straight to its padded place.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from totune.data.batches import Pieces
+from totune.encoders.mixing import View
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each row lies.
+
+    Attributes:
+        depths: D, how many blocks' outputs are kept.
+        width: H.
+        bounds: row i holds positions bounds[i]..bounds[i + 1], [N + 1].
+        dtype: of the numbers; bfloat16 lies in memory as int16, since NumPy does not know it.
+    """
+
+    depths: int
+    width: int
+    bounds: np.ndarray
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, pieces: Pieces, view: View, width: int, bf16: bool) -> "Layout":
+        """The layout of `view`; pooled vectors stay float32, they are small."""
+        if view.reduction is not None:
+            return cls(len(view.depths), width, np.arange(len(pieces) + 1), torch.float32)
+        bounds = np.asarray(pieces.offsets, dtype=np.int64)
+        dtype = torch.bfloat16 if bf16 else torch.float32
+        return cls(len(view.depths), width, bounds - bounds[0], dtype)
+
+    @property
+    def numpy_dtype(self) -> np.dtype:
+        return np.dtype(np.int16 if self.dtype == torch.bfloat16 else np.float32)
+
+    @property
+    def count(self) -> int:
+        return self.start(len(self.bounds) - 1)
+
+    @property
+    def nbytes(self) -> int:
+        return self.count * self.numpy_dtype.itemsize
+
+    def start(self, row: int) -> int:
+        """The position of the row's first number."""
+        return int(self.bounds[row]) * self.depths * self.width
+
+
+class Features:
+    """One view of one split, in memory or mapped from a file.
+
+    Args:
+        view: what the numbers are.
+        layout: where each row lies.
+        numbers: all of them, flat.
+    """
+
+    def __init__(self, view: View, layout: Layout, numbers: np.ndarray) -> None:
+        self.view = view
+        self.nbytes = layout.nbytes
+        self._layout = layout
+        self._numbers = numbers
+
+    def rows(self, indices: np.ndarray, max_length: int | None = None) -> Tensor:
+        """The rows `indices` on the processor, float32 or (token views of bf16 runs) bfloat16.
+
+        Args:
+            indices: row numbers, [B].
+            max_length: T of a token view; by default the longest of the rows.
+
+        Returns:
+            [B, D, H] for a pooled view; [B, D, T, H] with zeros as padding for a token view.
+
+        Raises:
+            ValueError: when a row is longer than `max_length`.
+        """
+        layout = self._layout
+        if self.view.reduction is not None:
+            table = self._numbers.reshape(-1, layout.depths, layout.width)
+            return torch.from_numpy(table.take(indices, axis=0))
+        batch = torch.from_numpy(self._padded(np.asarray(indices), max_length))
+        return batch.view(layout.dtype)
+
+    def _padded(self, indices: np.ndarray, max_length: int | None) -> np.ndarray:
+        layout = self._layout
+        lengths = layout.bounds[indices + 1] - layout.bounds[indices]
+        longest = int(lengths.max(initial=0))
+        length = longest if max_length is None else max_length
+        if longest > length:
+            raise ValueError(f"a row of {longest} pieces does not fit max_length={length}")
+        shape = (len(indices), layout.depths, length, layout.width)
+        out = np.empty(shape, dtype=layout.numpy_dtype)
+        for place, row, pieces in zip(out, indices, lengths, strict=True):
+            numbers = self._numbers[layout.start(row) : layout.start(row + 1)]
+            place[:, :pieces] = numbers.reshape(layout.depths, pieces, layout.width)
+            place[:, pieces:] = 0
+        return out
