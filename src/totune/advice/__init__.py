@@ -1,0 +1,7 @@
+"""From the runs of a study to a recommendation in words and numbers."""
+
+from totune.advice.advising import Advice, advise
+from totune.advice.comparing import Comparison
+from totune.advice.standings import Standing
+
+__all__ = ["Advice", "Comparison", "Standing", "advise"]

@@ -1,0 +1,173 @@
+"""The advice: verdict, comparisons, and the sentences that tell them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from totune.advice import wording
+from totune.advice.comparing import Comparison, compare, find_best
+from totune.advice.deciding import Decision, Verdict, decide
+from totune.advice.standings import Arrays, Entrant, Standing, TestSet, find_test_set, gather
+from totune.errors import ConfigError
+from totune.metrics import Metric, get_metric
+from totune.study.records import RunRecord
+
+TOLERANCE = 0.005
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a study comes to, as plain data.
+
+    Attributes:
+        verdict: "recommended"; "undecided" while a cheaper strategy may keep up; "none" if
+            nothing can be recommended (no usable run, no rival, nothing beats a constant answer).
+        headline: one sentence that answers "to tune or not to tune?".
+        metric: the name of the metric compared on, in whose scale all numbers are.
+        tolerance: how much worse than the best is still good enough.
+        recommended: the strategy to use, or None.
+        best: the strategy with the best mean, or None without a usable run.
+        leaning: the recommended strategy, or the one to use until the open ones are settled.
+        standings: every strategy's runs, scores and costs, by name.
+        comparisons: every other usable strategy against the best, by name.
+        more_seeds: if undecided, how many more seeds per strategy should decide, or None.
+        test_rows: if undecided and seeds cannot decide, the least number of test rows that could.
+        reasons: sentences on scores.
+        costs: sentences on time and storage.
+        caveats: sentences on what may spoil the advice.
+    """
+
+    verdict: Verdict
+    headline: str
+    metric: str
+    tolerance: float
+    recommended: str | None
+    best: str | None
+    leaning: str | None
+    standings: tuple[Standing, ...]
+    comparisons: tuple[Comparison, ...]
+    more_seeds: int | None
+    test_rows: int | None
+    reasons: tuple[str, ...]
+    costs: tuple[str, ...]
+    caveats: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON knows it: numbers that are not finite become None."""
+        return {name: _finite(value) for name, value in asdict(self).items()}
+
+
+def advise(
+    records: Sequence[RunRecord], arrays: Arrays, metric: str, tolerance: float = TOLERANCE
+) -> Advice:
+    """Recommends the cheapest strategy not credibly worse than the best by over the tolerance.
+
+    Cost is the mean of training and feature seconds per run; of equals, less storage is cheaper.
+    Failed and degenerate runs are left out of means, and counted. The order of the records does
+    not matter.
+
+    Args:
+        records: the runs of a study, all on the same test set.
+        arrays: by run fingerprint, `targets` [N] (below 0 for a label never seen in training),
+            `predictions` [N] (class indices or numbers) and, for classes, `scores` [N, C]; a
+            failed run may have none.
+        metric: a name in `totune.metrics.METRICS`.
+        tolerance: in the metric's own scale; 0.005 is half a point of accuracy.
+
+    Raises:
+        ConfigError: for an unknown metric or a tolerance below 0.
+        DataError: if the runs were scored on different test rows.
+    """
+    if not tolerance >= 0:
+        raise ConfigError(f"The tolerance is {tolerance}; it must be 0 or more.")
+    measure = get_metric(metric)
+    test = find_test_set(arrays)
+    standings, entrants = gather(records, arrays, test, measure)
+    if not entrants:
+        return _nothing(standings, metric, tolerance)
+    constant = _no_better_than_constant(entrants, test, measure)
+    caveats = wording.caveats(standings, entrants, constant, test.targets)
+    best = find_best(entrants, measure)
+    others = [entrant for entrant in entrants if entrant is not best]
+    comparisons = compare(best, others, test, measure, tolerance)
+    decision = decide(best, others, comparisons, best.strategy not in constant)
+    return _told(decision, standings, entrants, comparisons, measure, tolerance, caveats)
+
+
+def _told(
+    decision: Decision,
+    standings: Sequence[Standing],
+    entrants: Sequence[Entrant],
+    comparisons: Sequence[Comparison],
+    metric: Metric,
+    tolerance: float,
+    caveats: Sequence[str],
+) -> Advice:
+    leaning = decision.leaning
+    others = [entrant for entrant in entrants if entrant is not leaning]
+    return Advice(
+        verdict=decision.verdict,
+        headline=wording.headline(decision, metric, tolerance, alone=not others),
+        metric=metric.name,
+        tolerance=tolerance,
+        recommended=leaning.strategy if decision.verdict == "recommended" else None,
+        best=decision.best.strategy,
+        leaning=leaning.strategy,
+        standings=tuple(standings),
+        comparisons=tuple(comparisons),
+        more_seeds=decision.more_seeds,
+        test_rows=decision.test_rows,
+        reasons=tuple(wording.reasons(decision.best, comparisons, metric, tolerance)),
+        costs=tuple(wording.costs(leaning, others)),
+        caveats=tuple(caveats),
+    )
+
+
+def _nothing(standings: Sequence[Standing], metric: str, tolerance: float) -> Advice:
+    return Advice(
+        verdict="none",
+        headline="No verdict: no run is usable.",
+        metric=metric,
+        tolerance=tolerance,
+        recommended=None,
+        best=None,
+        leaning=None,
+        standings=tuple(standings),
+        comparisons=(),
+        more_seeds=None,
+        test_rows=None,
+        reasons=(),
+        costs=(),
+        caveats=tuple(wording.lost(standings)),
+    )
+
+
+def _no_better_than_constant(
+    entrants: Sequence[Entrant], test: TestSet, metric: Metric
+) -> list[str]:
+    """The strategies whose mean is not above what the best constant answer scores."""
+    sign = 1 if metric.higher_is_better else -1
+    answers = _constants(test.targets)
+    floor = max(sign * metric(test.targets, answer, test.n_classes) for answer in answers)
+    return [entrant.strategy for entrant in entrants if sign * entrant.standing.mean <= floor]
+
+
+def _constants(targets: NDArray[Any]) -> list[NDArray[Any]]:
+    """Answers that do not look at the text: each class (of integers), or the mean target."""
+    if targets.dtype.kind in "iu":
+        return [np.full_like(targets, value) for value in np.unique(np.maximum(targets, 0))]
+    return [np.full(len(targets), targets.mean())]
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,156 @@
+"""Where each strategy stands: its usable runs, their scores and what they cost."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from totune.errors import DataError
+from totune.metrics import Metric
+from totune.statistics import summary
+from totune.study.records import Costs, RunRecord
+
+# per run fingerprint: targets [N], predictions [N] and, for classes, scores [N, C]
+Arrays = Mapping[str, Mapping[str, NDArray[Any]]]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One strategy in numbers; scores in the metric's own scale, over usable runs.
+
+    Attributes:
+        runs: how many runs there are, usable or not.
+        failed: runs that ended with an error.
+        degenerate: runs whose result is useless.
+        unscored: finished runs without finite test predictions.
+        seeds: usable runs: the rest.
+        mean: nan without a usable run.
+        std: over seeds (n - 1); nan for fewer than two.
+        low: lower end of the 95% t interval over seeds; nan for fewer than two.
+        high: its upper end.
+        seconds: mean seconds per run, features included; infinite if not recorded.
+        storage_bytes: mean bytes to store per task; infinite if not recorded.
+        trouble: the first message of a failed or degenerate run, or "".
+    """
+
+    strategy: str
+    runs: int
+    failed: int
+    degenerate: int
+    unscored: int
+    seeds: int
+    mean: float
+    std: float
+    low: float
+    high: float
+    seconds: float
+    storage_bytes: float
+    trouble: str
+
+    @property
+    def cost(self) -> tuple[float, float, str]:
+        """What strategies are ordered by: time, then storage, then name."""
+        return self.seconds, self.storage_bytes, self.strategy
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A strategy with at least one usable run: scores [S] and predictions [S, N] per seed."""
+
+    standing: Standing
+    scores: tuple[float, ...]
+    predictions: NDArray[Any]
+
+    @property
+    def strategy(self) -> str:
+        return self.standing.strategy
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """The rows all runs are scored on: targets [N], and the number of classes if there are any."""
+
+    targets: NDArray[Any]
+    n_classes: int | None
+
+
+def find_test_set(arrays: Arrays) -> TestSet:
+    """The test set that all runs share.
+
+    Raises:
+        DataError: if two runs were scored on different rows.
+    """
+    found = [run for run in arrays.values() if "targets" in run]
+    if not found:
+        return TestSet(np.zeros(0), None)
+    targets = found[0]["targets"]
+    if not all(np.array_equal(targets, run["targets"]) for run in found):
+        raise DataError(
+            "The runs of this study were scored on different test rows, so they cannot be "
+            "compared. Compare into a new folder."
+        )
+    scores = next((run["scores"] for run in found if "scores" in run), None)
+    return TestSet(targets, None if scores is None else scores.shape[-1])
+
+
+def gather(
+    records: Sequence[RunRecord], arrays: Arrays, test: TestSet, metric: Metric
+) -> tuple[list[Standing], list[Entrant]]:
+    """Every strategy's standing, by name, and those that can be compared."""
+    standings, entrants = [], []
+    for strategy in sorted({record.strategy for record in records}):
+        runs = sorted(
+            (record for record in records if record.strategy == strategy),
+            key=lambda run: (run.seed, run.fingerprint),
+        )
+        usable = [run for run in runs if _usable(run, arrays)]
+        found = [arrays[run.fingerprint]["predictions"] for run in usable]
+        scores = [metric(test.targets, one, test.n_classes) for one in found]
+        standings.append(_standing(strategy, runs, scores, usable))
+        if usable:
+            entrants.append(Entrant(standings[-1], tuple(scores), np.stack(found)))
+    return standings, entrants
+
+
+def _usable(run: RunRecord, arrays: Arrays) -> bool:
+    if run.status != "finished" or run.degenerate:
+        return False
+    found = arrays.get(run.fingerprint, {}).get("predictions")
+    return found is not None and bool(np.isfinite(found).all())
+
+
+def _standing(
+    strategy: str, runs: list[RunRecord], scores: list[float], usable: list[RunRecord]
+) -> Standing:
+    failed = [run for run in runs if run.status == "failed"]
+    degenerate = [run for run in runs if run.status == "finished" and run.degenerate]
+    found = summary(scores) if scores else None
+    costs = [run.costs for run in usable if run.costs is not None]
+    troubles = [run.error for run in failed] + [run.degenerate for run in degenerate]
+    return Standing(
+        strategy=strategy,
+        runs=len(runs),
+        failed=len(failed),
+        degenerate=len(degenerate),
+        unscored=len(runs) - len(failed) - len(degenerate) - len(usable),
+        seeds=len(usable),
+        mean=found.mean if found else math.nan,
+        std=found.std if found else math.nan,
+        low=found.low if found else math.nan,
+        high=found.high if found else math.nan,
+        seconds=_mean([_seconds(cost) for cost in costs]),
+        storage_bytes=_mean([cost.storage_bytes for cost in costs]),
+        trouble=next((text for text in troubles if text), ""),
+    )
+
+
+def _seconds(cost: Costs) -> float:
+    return cost.train_seconds + cost.feature_seconds
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fmean(values) if values else math.inf

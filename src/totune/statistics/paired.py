@@ -1,0 +1,247 @@
+"""A test over examples and seeds: would new rows and new seeds tell the same story?"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from totune.metrics import Metric
+from totune.statistics.samples import Floats, satterthwaite, summary
+
+RESAMPLES = 1000
+MOST_SEEDS = 200
+_LEAST_LOG_P = -100.0  # 4e-44; a p-value below is told as 0
+_CHUNK = 4_000_000  # weights held at once: 32 MB
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Where the uncertainty of a difference a - b comes from.
+
+    Attributes:
+        examples: the variance, over the choice of test rows, of the difference that endless seeds
+            would show.
+        seeds: the variance (n - 1) of single seeds' scores on this test set, for a and for b.
+        n_seeds: how many seeds a and b have.
+        n_examples: how many rows the test set has.
+    """
+
+    examples: float
+    seeds: tuple[float, float]
+    n_seeds: tuple[int, int]
+    n_examples: int
+
+    def reach(self, p: float, n_seeds: tuple[float, float] | None = None) -> float:
+        """Half the width of the interval of confidence 1 - p, for these or other seeds."""
+        counts = self.n_seeds if n_seeds is None else n_seeds
+        rows = float(stats.t.isf(p / 2, max(1, self.n_examples - 1))) ** 2 * self.examples
+        parts = [s / n for s, n in zip(self.seeds, counts, strict=True)]
+        if not any(parts):
+            return math.sqrt(rows)
+        df = satterthwaite(parts, [n - 1 for n in counts])
+        return math.sqrt(rows + float(stats.t.isf(p / 2, df)) ** 2 * sum(parts))
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The difference a - b of mean scores, for new examples and new seeds.
+
+    Attributes:
+        low: lower end of its 95% interval.
+        high: upper end.
+        p: two-sided, for no difference.
+        seed_sd: how far the seeds at hand move the difference on this test set.
+        example_sd: how far the choice of test rows moves it.
+        spread: what the interval is made from.
+
+    With one seed on a side, `low`, `high`, `p` and `seed_sd` are nan.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    seed_sd: float
+    example_sd: float
+    spread: Spread
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """The two-sided interval at another confidence."""
+        reach = self.spread.reach(1 - confidence)
+        return self.difference - reach, self.difference + reach
+
+    def p_value(self, null: float = 0.0) -> float:
+        """The two-sided p-value of "the difference is `null`".
+
+        It is one minus the confidence of the interval that ends at `null`.
+        """
+        return _p_value(abs(self.difference - null), self.spread)
+
+
+@dataclass(frozen=True)
+class SeedsNeeded:
+    """What would narrow an interval enough.
+
+    Attributes:
+        seeds: seeds per strategy in all, or None if no number up to the limit is enough.
+        examples: where even endless seeds are not enough because the test set is finite: the
+            least number of test rows that could be; else None.
+    """
+
+    seeds: int | None
+    examples: int | None
+
+
+def paired_bootstrap(
+    metric: Metric,
+    targets: NDArray[Any],
+    predictions_a: NDArray[Any],
+    predictions_b: NDArray[Any],
+    n_classes: int | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Paired:
+    """Compares two strategies over examples and seeds.
+
+    The interval is difference +- sqrt(t_r^2 V + t_s^2 W), from two sources.
+
+    W is the variance over seeds, s_a^2 / S_a + s_b^2 / S_b, as in Welch's test, with s^2 the
+    variance (n - 1) of single seeds' scores on this test set and t_s the quantile for the
+    Welch-Satterthwaite degrees of freedom: seeds are not resampled, since among 3 to 5 of them a
+    bootstrap loses (n - 1) / n of the variance and knows nothing of the t quantile. Seeds of a
+    and b count as independent: two strategies share at most the head's initialisation and the
+    order of the data, and if their scores rise and fall together the interval is only wider than
+    need be.
+
+    V is the variance over rows. Rows are resampled with replacement, the same rows for all seeds
+    of a and b, so what makes a row hard for both cancels. From the variance of the mean difference
+    the part is taken off that belongs to single seeds (the bootstrap variance of a seed's distance
+    from the mean over seeds, over S), since W holds it already; t_r has N - 1 degrees of freedom.
+    Where a score is bounded by 1, one row's worth, 1 / N^2, is added, so that strategies which
+    agree on every row do not pass for equal with certainty (in the spirit of Agresti and Min
+    2005).
+
+    The quantiles enter before the sum, because Satterthwaite's degrees of freedom for the sum of
+    a variance known well and one known from 3 seeds come out too high: that interval covered
+    91.5% in the worst case tried. Guarantee, by simulation (accuracy near 85%, 200 and 1,000
+    rows of shared difficulty, five kinds of seed noise from none to 3 points, 2,500 draws each;
+    `tests/unit/test_statistics.py` repeats a part): the 95% interval holds the true difference in
+    95.1 to 97.8% of draws with 3 seeds, 95.1 to 96.6% with 5 and 95.2 to 97.1% with 10. F1 gives
+    the same within the simulation's error.
+
+    Args:
+        metric: how predictions are scored.
+        targets: [N].
+        predictions_a: [S_a, N], one row per seed.
+        predictions_b: [S_b, N].
+        n_classes: the size of the label space; read from the data if None.
+        resamples: bootstrap resamples of the rows.
+        seed: of the resampling.
+
+    Returns:
+        The difference in the metric's own direction, with its error; see `Paired`.
+    """
+    sides = [np.asarray(side) for side in (predictions_a, predictions_b)]
+    n = len(targets)
+    once = [metric.resampled(targets, side, np.ones((1, n)), n_classes)[:, 0] for side in sides]
+    drawn = _resampled(metric, targets, sides, n_classes, resamples, seed)
+    one_row = 1 / n**2 if metric.unit == "points" else 0.0
+    spread = Spread(
+        examples=_row_variance(*drawn) * n / max(1, n - 1) + one_row,  # a bootstrap loses 1 / n
+        seeds=(summary(once[0]).std ** 2, summary(once[1]).std ** 2),
+        n_seeds=(len(sides[0]), len(sides[1])),
+        n_examples=n,
+    )
+    difference = float(once[0].mean() - once[1].mean())
+    example_sd = math.sqrt(spread.examples)
+    if min(spread.n_seeds) < 2:
+        return Paired(difference, math.nan, math.nan, math.nan, math.nan, example_sd, spread)
+    reach = spread.reach(0.05)
+    p = _p_value(abs(difference), spread)
+    seed_sd = math.sqrt(sum(s / k for s, k in zip(spread.seeds, spread.n_seeds, strict=True)))
+    return Paired(
+        difference, difference - reach, difference + reach, p, seed_sd, example_sd, spread
+    )
+
+
+def seeds_needed(
+    paired: Paired, margin: float, confidence: float = 0.95, most: int = MOST_SEEDS
+) -> SeedsNeeded:
+    """How many seeds per strategy would bring the interval's half-width below `margin`.
+
+    Supposes that variances stay as they are; a forecast, not a promise. A strategy that has more
+    seeds already keeps them.
+
+    Args:
+        paired: what is known so far (at least two seeds a side).
+        margin: how far the difference lies from what it must be told apart from.
+        confidence: of the interval.
+        most: the largest number of seeds worth thinking of.
+    """
+    spread, p = paired.spread, 1 - confidence
+    floor = replace(spread, seeds=(0.0, 0.0)).reach(p)
+    if margin <= 0 or min(spread.n_seeds) < 2:
+        return SeedsNeeded(None, None)
+    if floor >= margin:
+        return SeedsNeeded(None, math.ceil(spread.n_examples * (floor / margin) ** 2) + 1)
+    for n in range(min(spread.n_seeds), most + 1):
+        if spread.reach(p, (max(n, spread.n_seeds[0]), max(n, spread.n_seeds[1]))) < margin:
+            return SeedsNeeded(n, None)
+    return SeedsNeeded(None, None)
+
+
+def _p_value(gap: float, spread: Spread) -> float:
+    """The p at which the interval reaches exactly `gap` far; found by bisection on log p."""
+    if math.isnan(gap) or min(spread.n_seeds) < 2:
+        return math.nan
+    if gap == 0:
+        return 1.0
+    if spread.reach(math.exp(_LEAST_LOG_P)) <= gap:
+        return 0.0
+    return math.exp(optimize.brentq(lambda x: spread.reach(math.exp(x)) - gap, _LEAST_LOG_P, 0.0))
+
+
+def _resampled(
+    metric: Metric,
+    targets: NDArray[Any],
+    sides: list[NDArray[Any]],
+    n_classes: int | None,
+    resamples: int,
+    seed: int,
+) -> list[Floats]:
+    """The scores [S, R] of each side on the same resamples of the rows."""
+    parts: list[list[Floats]] = [[] for _ in sides]
+    for weights in _weights(len(targets), resamples, seed):
+        for side, found in zip(sides, parts, strict=True):
+            found.append(metric.resampled(targets, side, weights, n_classes))
+    return [np.concatenate(found, axis=1) for found in parts]
+
+
+def _weights(n: int, resamples: int, seed: int) -> Iterator[Floats]:
+    """How often each of `n` rows is in each resample, [chunk, n] at a time."""
+    rng = np.random.default_rng(seed)
+    size = max(1, _CHUNK // n)
+    for start in range(0, resamples, size):
+        chunk = min(size, resamples - start)
+        rows = rng.integers(0, n, size=(chunk, n)) + n * np.arange(chunk)[:, None]
+        counts = np.bincount(rows.ravel(), minlength=chunk * n)
+        yield counts.reshape(chunk, n).astype(np.float64)
+
+
+def _row_variance(a: Floats, b: Floats) -> float:
+    """The bootstrap variance of mean a - mean b, less what single seeds bring: from [S, R]."""
+    between = float((a.mean(axis=0) - b.mean(axis=0)).var(ddof=1))
+    return max(0.0, between - _single_seeds(a) - _single_seeds(b))
+
+
+def _single_seeds(scores: Floats) -> float:
+    """The part of the bootstrap variance of a mean over seeds [S, R] that more seeds would end."""
+    seeds = len(scores)
+    if seeds < 2:
+        return 0.0
+    apart = scores - scores.mean(axis=0)
+    return float(apart.var(axis=1, ddof=1).sum() / (seeds - 1) / seeds)

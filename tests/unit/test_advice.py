@@ -1,0 +1,351 @@
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from totune.advice import Advice, advise
+from totune.errors import ConfigError, DataError
+from totune.study.records import Costs, RunRecord
+
+ROWS = 2000
+TARGETS = np.arange(ROWS) % 2
+
+
+@dataclass
+class Study:
+    """Records and arrays as a study's folder would give them."""
+
+    records: list[RunRecord]
+    arrays: dict[str, dict[str, np.ndarray]]
+
+    def __add__(self, other: "Study") -> "Study":
+        return Study(self.records + other.records, self.arrays | other.arrays)
+
+    def advise(self, metric: str = "accuracy", **options: Any) -> Advice:
+        return advise(self.records, self.arrays, metric, **options)
+
+
+def costs(seconds: float, storage: int) -> Costs:
+    return Costs(10, 100, seconds, 0.0, 100.0, 10**9, storage, 1.0)
+
+
+def record(strategy: str, seed: int, seconds: float = 10.0, storage: int = 1000) -> RunRecord:
+    return RunRecord(
+        f"{strategy}/{seed}",
+        strategy,
+        seed,
+        "finished",
+        {},
+        {},
+        "float32",
+        costs=costs(seconds, storage),
+        predictions="predictions.npz",
+    )
+
+
+def runs(
+    strategy: str,
+    wrong: list[int],
+    seconds: float = 10.0,
+    storage: int = 1000,
+    shift: int = 0,
+    targets: np.ndarray = TARGETS,
+) -> Study:
+    """One run per entry of `wrong`, which says on how many rows (from `shift` on) it errs."""
+    made = Study([], {})
+    for seed, count in enumerate(wrong):
+        predictions = targets.copy()
+        at = (np.arange(count) + shift) % len(targets)
+        predictions[at] = 1 - predictions[at]
+        made.records.append(record(strategy, seed, seconds, storage))
+        arrays = {"targets": targets, "predictions": predictions}
+        made.arrays[f"{strategy}/{seed}"] = arrays | {"scores": np.zeros((len(targets), 2))}
+    return made
+
+
+def noisy(strategy: str, share: float, seeds: int, salt: int, seconds: float) -> Study:
+    """Runs that err at random, each seed on other rows."""
+    rng = np.random.default_rng(salt)
+    made = runs(strategy, [0] * seeds, seconds)
+    for arrays in made.arrays.values():
+        arrays["predictions"] = np.where(rng.random(ROWS) < share, 1 - TARGETS, TARGETS)
+    return made
+
+
+def best(seconds: float = 100.0) -> Study:
+    return runs("fine-tuning", [200, 202, 204, 206, 208], seconds, 90_000_000)
+
+
+def verdicts(advice: Advice) -> dict[str, str]:
+    return {comparison.strategy: comparison.verdict for comparison in advice.comparisons}
+
+
+def test_a_cheap_strategy_that_keeps_up_is_recommended():
+    # Half of all rows are the same; errors nest, so the choice of rows matters little.
+    cheap = runs("feature-extraction", [203, 204, 205, 206, 207], 5.0, 1_500_000)
+    found = (best() + cheap).advise(tolerance=0.01)
+    assert (found.verdict, found.recommended, found.best) == (
+        "recommended",
+        "feature-extraction",
+        "fine-tuning",
+    )
+    assert verdicts(found) == {"feature-extraction": "as good"}
+    assert found.headline == (
+        "Do not tune: feature-extraction is within 1.0 points of the best (fine-tuning) and "
+        "trains 20 times faster."
+    )
+    assert found.costs == (
+        "feature-extraction trains 20 times faster than fine-tuning (5 s against 1.7 min per run) "
+        "and stores 60 times less per task (1.5 MB against 90 MB).",
+    )
+
+
+def test_the_best_is_recommended_when_every_cheaper_one_is_credibly_worse():
+    cheap = runs("feature-extraction", [500, 502, 504, 506, 508], 5.0)
+    cheaper = runs("tf-idf", [700] * 5, 1.0)
+    found = (best() + cheap + cheaper).advise()
+    assert (found.verdict, found.recommended) == ("recommended", "fine-tuning")
+    assert set(verdicts(found).values()) == {"credibly worse"}
+    assert found.headline == (
+        "Tune: fine-tuning scores best, and every cheaper strategy is worse by more than "
+        "0.5 points."
+    )
+    assert found.reasons[0].startswith("fine-tuning scores best: 89.8 points accuracy (mean of 5")
+    assert all(c.low > found.tolerance and c.effect_size > 0 for c in found.comparisons)
+
+
+def test_an_open_case_is_told_as_open():
+    cheap = noisy("last-2", 0.112, 3, salt=1, seconds=5.0)
+    dear = noisy("fine-tuning", 0.1, 3, salt=2, seconds=50.0)
+    found = (cheap + dear).advise()
+    (comparison,) = found.comparisons
+    assert (found.verdict, found.recommended, found.leaning) == ("undecided", None, "fine-tuning")
+    assert comparison.low < found.tolerance < comparison.high
+    assert comparison.p_tolerance > 0.05
+    assert found.headline.startswith(
+        "Undecided: fine-tuning leads so far, but whether the cheaper last-2 keeps up within "
+        "0.5 points is open; "
+    )
+
+
+def test_more_seeds_are_asked_for_where_they_would_decide():
+    cheap = runs("last-2", [230, 190, 250, 150, 240], 5.0)
+    found = (cheap + runs("fine-tuning", [170, 210, 160, 190, 150], 50.0)).advise()
+    assert found.verdict == "undecided"
+    assert found.more_seeds is not None
+    assert found.more_seeds > 0
+    assert f"{found.more_seeds} more seeds per strategy should decide" in found.headline
+    assert found.test_rows is None
+
+
+def test_test_rows_are_asked_for_where_seeds_cannot_decide():
+    # Deterministic strategies: seeds show nothing new, and they err on different rows.
+    cheap, dear = runs("tf-idf", [200] * 3, 1.0), runs("counts", [185] * 3, 2.0, shift=1000)
+    found = (cheap + dear).advise()
+    assert found.verdict == "undecided"
+    assert found.more_seeds is None
+    assert found.test_rows is not None
+    assert found.test_rows > ROWS
+    assert f"at least {found.test_rows:,} test rows" in found.headline
+
+
+def test_a_hopeless_tie_with_the_limit_is_told():
+    cheap, dear = runs("tf-idf", [210] * 3, 1.0), runs("counts", [200] * 3, 2.0, shift=1000)
+    found = (cheap + dear).advise(tolerance=0.005)
+    assert (found.more_seeds, found.verdict) == (None, "undecided")
+
+
+def test_one_seed_decides_nothing_whatever_the_examples_say():
+    found = (runs("tf-idf", [900], 1.0) + runs("fine-tuning", [100], 50.0)).advise()
+    assert (found.verdict, found.more_seeds) == ("undecided", 2)
+    assert verdicts(found) == {"tf-idf": "open"}
+    assert "2 more seeds per strategy would show how far seeds matter" in found.headline
+    assert any("one seed on either side" in reason for reason in found.reasons)
+
+
+def test_an_open_strategy_cheaper_than_one_that_keeps_up_leaves_the_study_open():
+    wild = runs("last-2", [150, 210, 280, 260, 240], 1.0)
+    good = runs("feature-extraction", [201, 203, 205, 207, 209], 5.0)
+    found = (best() + wild + good).advise(tolerance=0.01)
+    assert verdicts(found) == {"last-2": "open", "feature-extraction": "as good"}
+    assert (found.verdict, found.leaning) == ("undecided", "feature-extraction")
+    assert "feature-extraction keeps up with the best (fine-tuning) so far" in found.headline
+
+
+def test_an_open_strategy_that_costs_more_than_the_best_blocks_nothing():
+    wild = runs("last-2", [150, 210, 280, 260, 240], 1000.0)
+    found = (best() + wild).advise()
+    assert (found.verdict, found.recommended) == ("recommended", "fine-tuning")
+    assert verdicts(found) == {"last-2": "open"}
+    assert found.headline == "Tune: fine-tuning scores best and is the cheapest."
+
+
+def test_failed_and_degenerate_runs_are_counted_and_left_out():
+    study = best() + runs("last-2", [600, 602, 604], 5.0) + runs("lora", [0], 5.0)
+    study.records[0] = replace(study.records[0], status="failed", error="out of memory.")
+    study.records[1] = replace(study.records[1], degenerate="predicts only '1'")
+    study.records[-1] = replace(study.records[-1], status="failed", error="boom")
+    del study.arrays["fine-tuning/0"]
+    found = study.advise()
+    standing = {s.strategy: s for s in found.standings}
+    tuned = standing["fine-tuning"]
+    assert (tuned.runs, tuned.failed, tuned.degenerate, tuned.seeds) == (5, 1, 1, 3)
+    assert tuned.mean == pytest.approx(1 - 206 / ROWS)
+    assert standing["lora"].seeds == 0
+    assert math.isnan(standing["lora"].mean)
+    assert set(verdicts(found)) == {"last-2"}
+    assert "1 of 5 runs of fine-tuning failed (out of memory); the mean leaves them out." in (
+        found.caveats
+    )
+    assert any("1 of 5 runs of fine-tuning came out degenerate" in line for line in found.caveats)
+    assert "lora has no usable run, so nothing is said about it." in found.caveats
+
+
+def test_predictions_that_are_missing_or_not_finite_are_counted():
+    targets = np.linspace(0, 5, 300)
+    study = Study([record("last-2", seed) for seed in range(3)], {})
+    for seed, value in enumerate([1.0, math.nan]):
+        study.arrays[f"last-2/{seed}"] = {"targets": targets, "predictions": targets * value}
+    (standing,) = study.advise("pearson").standings
+    assert (standing.unscored, standing.seeds) == (2, 1)
+
+
+def test_without_a_usable_run_there_is_no_verdict():
+    failed = replace(record("last-2", 0), status="failed", error="boom", costs=None)
+    found = advise([failed], {"last-2/0": {}}, "accuracy")
+    assert (found.verdict, found.best, found.comparisons) == ("none", None, ())
+    assert found.headline == "No verdict: no run is usable."
+    assert "1 of 1 run of last-2 failed (boom); the mean leaves them out." in found.caveats
+
+
+def test_a_strategy_without_a_rival_is_no_answer():
+    found = best().advise()
+    assert (found.verdict, found.recommended, found.leaning) == ("none", None, "fine-tuning")
+    assert found.headline.startswith("No verdict: only fine-tuning has usable runs")
+
+
+def test_nothing_is_recommended_where_a_constant_answer_does_as_well():
+    targets = (np.arange(ROWS) % 10 == 0).astype(int)
+    dear = runs("fine-tuning", [210, 220, 230], 50.0, targets=targets)
+    found = (dear + runs("tf-idf", [400, 400, 400], 1.0, targets=targets)).advise()
+    assert (found.verdict, found.recommended) == ("none", None)
+    assert found.headline.startswith("Neither: no strategy beats a constant answer")
+    assert "tf-idf does not beat a constant answer." in found.caveats
+
+
+def test_a_regression_by_error_is_turned_the_right_way_round():
+    targets = np.sin(np.arange(400.0))
+    study = Study([], {})
+    for name, error, seconds in (("good", 0.1, 50.0), ("bad", 0.6, 5.0)):
+        for seed in range(4):
+            rng = np.random.default_rng([seed, int(seconds)])
+            predictions = targets + rng.normal(0, error, 400)
+            study.records.append(record(name, seed, seconds))
+            study.arrays[f"{name}/{seed}"] = {"targets": targets, "predictions": predictions}
+    found = study.advise("mse")
+    (comparison,) = found.comparisons
+    assert (found.best, found.recommended) == ("good", "good")
+    assert comparison.difference == pytest.approx(0.35, abs=0.03)
+    assert comparison.effect_size > 0
+    assert "points" not in " ".join((*found.reasons, found.headline))
+
+
+def test_tiny_tests_few_seeds_and_unseen_labels_are_told():
+    targets = np.array([0, 1, 1, 0, -100] * 10)
+    study = Study([], {})
+    for name in ("a", "b"):
+        for seed in range(2):
+            study.records.append(record(name, seed))
+            study.arrays[f"{name}/{seed}"] = {
+                "targets": targets,
+                "predictions": np.maximum(targets, 0),
+            }
+    told = " ".join(study.advise().caveats)
+    assert "tiny: 50 rows, so one row is 2.0% of it" in told
+    assert "The fewest usable seeds of a strategy are 2" in told
+    assert "10 of 50 test rows have a label that training never saw" in told
+
+
+def test_unknown_costs_count_as_the_dearest():
+    study = best() + runs("last-2", [203] * 5)
+    study.records = [
+        replace(run, costs=None) if run.strategy == "last-2" else run for run in study.records
+    ]
+    found = study.advise(tolerance=0.05)
+    assert found.recommended == "fine-tuning"
+    assert "The costs of last-2 are not recorded; it counts as dearest." in found.caveats
+    assert found.to_json()["standings"][1]["seconds"] is None
+
+
+def test_equal_times_are_decided_by_storage():
+    light = runs("a-light", [206] * 5, 100.0, storage=10)
+    found = (best() + light).advise(tolerance=0.05)
+    assert found.recommended == "a-light"
+    assert "trains about as fast" in found.headline
+
+
+def test_what_is_wrong_is_refused():
+    with pytest.raises(ConfigError, match="Did you mean 'accuracy'"):
+        best().advise("acuracy")
+    for tolerance in (-0.1, math.nan):
+        with pytest.raises(ConfigError, match="must be 0 or more"):
+            best().advise(tolerance=tolerance)
+    other = runs("last-2", [5, 6], targets=1 - TARGETS)
+    with pytest.raises(DataError, match="different test rows"):
+        (best() + other).advise()
+
+
+def test_the_advice_is_json():
+    found = (best() + runs("tf-idf", [900], 1.0)).advise()
+    again = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert again["verdict"] == found.verdict
+    assert again["comparisons"][0]["low"] is None
+
+
+def test_the_intervals_of_more_strategies_are_wider():
+    rivals = [noisy(f"rival-{at}", 0.104, 4, salt=at, seconds=5.0 + at) for at in range(3)]
+    leader = noisy("leader", 0.08, 4, salt=9, seconds=50.0)
+    alone = (leader + rivals[0]).advise()
+    family = (leader + rivals[0] + rivals[1] + rivals[2]).advise()
+    (narrow,) = alone.comparisons
+    wide = next(c for c in family.comparisons if c.strategy == "rival-0")
+    assert wide.difference == narrow.difference
+    assert wide.high - wide.low >= narrow.high - narrow.low
+    assert max(c.high - c.low for c in family.comparisons) > narrow.high - narrow.low
+
+
+def test_verdicts_intervals_and_adjusted_p_agree():
+    for salt in range(3):
+        study = noisy("leader", 0.08, 3, salt, 50.0)
+        for at in range(4):
+            study += noisy(f"rival-{at}", 0.085 + 0.02 * at, 3, 100 * salt + at, 1.0 + at)
+        for comparison in study.advise().comparisons:
+            decided = comparison.verdict != "open"
+            assert decided == (comparison.p_tolerance <= 0.05)
+            assert decided != (comparison.low <= 0.005 <= comparison.high)
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.randoms())
+def test_the_order_of_records_does_not_matter(random):
+    study = best() + runs("last-2", [203, 150, 260], 5.0) + runs("tf-idf", [700] * 2, 1.0)
+    expected = study.advise()
+    shuffled = Study(random.sample(study.records, len(study.records)), study.arrays)
+    assert shuffled.advise() == expected
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.permutations(["a", "b", "c"]))
+def test_names_do_not_matter(names: list[str]):
+    made = Study([], {})
+    for name, wrong, seconds in zip(
+        names, ([200, 202, 206], [203, 204, 205], [700] * 3), (9.0, 5.0, 1.0), strict=True
+    ):
+        made += runs(name, wrong, seconds)
+    found = made.advise(tolerance=0.02)
+    assert (found.best, found.recommended) == (names[0], names[1])
