@@ -1,0 +1,1 @@
+"""Tables and figures as plain data, then Markdown and HTML drawn from it."""

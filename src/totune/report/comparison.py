@@ -1,0 +1,96 @@
+"""The main table of a study: every strategy's scores, and how far it is behind the best."""
+
+import math
+from collections.abc import Sequence
+
+from totune.advice import Advice, Comparison
+from totune.report import formatting
+from totune.report.groups import Runs, best_first, by_strategy
+from totune.report.table import Cell, Column, Row, Table, number, word
+from totune.study.records import RunRecord, StudyInfo
+
+
+def comparison_table(info: StudyInfo, records: Sequence[RunRecord], advice: Advice) -> Table:
+    """Every strategy's test metrics, its runs and its distance to the best, best first."""
+    against = {comparison.strategy: comparison for comparison in advice.comparisons}
+    rows = tuple(
+        Row(
+            (
+                word(group.strategy),
+                *(_score_cell(group, metric) for metric in info.metrics),
+                _runs_cell(group, info.metric),
+                *_against_cells(info.metric, group, against.get(group.strategy), advice.best),
+            ),
+            mark_of(group.strategy, advice),
+        )
+        for group in best_first(by_strategy(info, records), info.metric)
+    )
+    columns = (
+        Column("Strategy", numeric=False),
+        *(Column(formatting.metric_label(metric)) for metric in info.metrics),
+        Column("Runs"),
+        Column("Behind the best"),
+        Column("p, Holm"),
+        Column("Finding", numeric=False),
+    )
+    return Table("Comparison", columns, rows, _comparison_notes(info, advice))
+
+
+def _comparison_notes(info: StudyInfo, advice: Advice) -> tuple[str, ...]:
+    bounded = [metric for metric in info.metrics if formatting.is_bounded(metric)]
+    names = ", ".join(formatting.metric_name(metric) for metric in bounded)
+    points = f"{names} in points (× 100); " if bounded else ""
+    limit = formatting.tolerance(info.metric, advice.tolerance)
+    return (
+        f"Test scores: {points}mean ± standard deviation over the usable runs, below it the 95% "
+        "interval over seeds.",
+        f"Behind the best in {formatting.metric_name(info.metric)}, with its interval "
+        "over seeds and test examples; the intervals hold together with 95% confidence. As good: "
+        f"credibly within {limit} of the best. Credibly worse: credibly further. Open: neither.",
+    )
+
+
+def _score_cell(group: Runs, metric: str) -> Cell:
+    found = group.summary(metric)
+    if found is None:
+        return Cell(None, formatting.MISSING)
+    text = formatting.score(metric, found.mean)
+    if found.n < 2:
+        return Cell(found.mean, text)
+    text += f" ± {formatting.spread(metric, found.std)}"
+    return Cell(found.mean, text, formatting.interval(metric, found.low, found.high))
+
+
+def _runs_cell(group: Runs, metric: str) -> Cell:
+    """How many runs count, and what became of the others."""
+    usable, total = len(group.values(metric)), len(group.records)
+    failed, degenerate = len(group.failed), len(group.degenerate)
+    unscored = total - usable - failed - degenerate
+    lost = ((failed, "failed"), (degenerate, "degenerate"), (unscored, "without a score"))
+    detail = ", ".join(f"{count} {what}" for count, what in lost if count)
+    return Cell(usable, str(usable) if usable == total else f"{usable} of {total}", detail)
+
+
+def _against_cells(
+    metric: str, group: Runs, found: Comparison | None, best: str | None
+) -> tuple[Cell, Cell, Cell]:
+    dash = Cell(None, formatting.MISSING)
+    if found is None:
+        lost = "no usable run" if group.records else "not run yet"
+        return dash, dash, word("best" if group.strategy == best else lost)
+    ends = formatting.interval(metric, found.low, found.high)
+    behind = number(
+        found.difference,
+        formatting.score(metric, found.difference),
+        "" if ends == formatting.MISSING else ends,
+    )
+    known = math.isfinite(found.p)
+    p = number(found.p_adjusted, formatting.p_value(found.p_adjusted)) if known else dash
+    return behind, p, word(found.verdict)
+
+
+def mark_of(strategy: str, advice: Advice) -> str:
+    """Why a strategy's row stands out: it is recommended, or the one to use meanwhile."""
+    if strategy == advice.recommended:
+        return "recommended"
+    return "for now" if advice.verdict == "undecided" and strategy == advice.leaning else ""

@@ -1,0 +1,175 @@
+"""Numbers as a person reads them: units, few digits, a dash for what is not known."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from totune.metrics import METRICS
+
+MISSING = "–"
+
+_NAMES = {
+    "f1": "F1",
+    "matthews": "Matthews correlation",
+    "pearson": "Pearson correlation",
+    "spearman": "Spearman correlation",
+    "mse": "mean squared error",
+}
+
+
+def is_bounded(metric: str) -> bool:
+    """Whether a metric is shown as points (x 100); one that nobody knows keeps its own scale."""
+    known = METRICS.get(metric)
+    return known is not None and known.unit == "points"
+
+
+def metric_name(metric: str) -> str:
+    """What a metric is called in a sentence: "accuracy", "F1", "Pearson correlation"."""
+    return _NAMES.get(metric, metric.replace("_", " "))
+
+
+def metric_label(metric: str) -> str:
+    """What a metric is called in a heading: "Accuracy", "F1", "Pearson correlation"."""
+    name = metric_name(metric)
+    return name[:1].upper() + name[1:]
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _minus(text: str) -> str:
+    """With a true minus sign, and no sign on a zero."""
+    if not any(digit in text for digit in "123456789"):
+        return text.lstrip("+-")
+    return text.replace("-", "−")
+
+
+def significant(value: float | None, digits: int = 3) -> str:
+    """`value` with at most `digits` significant digits, never in exponent notation."""
+    if value is None or not _known(value):
+        return MISSING
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.{digits}g}")
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    return _minus(f"{value:,.{decimals}f}")
+
+
+def score(metric: str, value: float | None, *, signed: bool = False) -> str:
+    """A metric's value: points with one decimal if it is bounded, else three digits.
+
+    Args:
+        metric: the metric's name, which decides the scale.
+        value: in the metric's own scale (accuracy 0.871), or None.
+        signed: show a plus sign too (for differences).
+    """
+    if value is None or not _known(value):
+        return MISSING
+    if is_bounded(metric):
+        return _minus(f"{100 * value:{'+' if signed else ''}.1f}")
+    return ("+" if signed and value > 0 else "") + significant(value)
+
+
+def spread(metric: str, value: float | None) -> str:
+    """A standard deviation: on the metric's scale, two digits where the scale is open."""
+    return score(metric, value) if is_bounded(metric) else significant(value, 2)
+
+
+def interval(metric: str, low: float | None, high: float | None, *, signed: bool = False) -> str:
+    """Both ends, as in "84.1 to 86.2", or a dash when either is unknown."""
+    if low is None or high is None or not (_known(low) and _known(high)):
+        return MISSING
+    return f"{score(metric, low, signed=signed)} to {score(metric, high, signed=signed)}"
+
+
+def tolerance(metric: str, value: float) -> str:
+    """A limit in words: "0.5 points", or "0.02" on an open scale."""
+    return f"{100 * value:g} points" if is_bounded(metric) else f"{value:g}"
+
+
+def p_value(value: float | None) -> str:
+    """Two digits, three below 0.1; never less than "<0.001"."""
+    if value is None or not _known(value):
+        return MISSING
+    return "<0.001" if value < 0.001 else f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
+
+
+def count(value: float | None) -> str:
+    """A whole number with thousands separators."""
+    return f"{round(value):,}" if value is not None and _known(value) else MISSING
+
+
+def share(part: float, whole: float) -> str:
+    """`part` of `whole` in percent: "100%", "4.2%", "<0.01%"."""
+    if not (_known(part) and _known(whole)) or whole <= 0:
+        return MISSING
+    percent = 100 * part / whole
+    if 0 < percent < 0.01:
+        return "<0.01%"
+    if part < whole and percent > 99.9:
+        return ">99.9%"
+    return "100%" if percent >= 99.95 else f"{significant(percent, 2 if percent < 10 else 3)}%"
+
+
+def _scaled(value: float, units: Sequence[str], base: float) -> str:
+    size = 0
+    while size + 1 < len(units) and abs(value) >= 999.5 * base**size:
+        size += 1
+    return f"{significant(value / base**size)} {units[size]}"
+
+
+def byte_size(value: float | None) -> str:
+    """Bytes in decimal units: "0 B", "3.08 kB", "90.9 MB"."""
+    if value is None or not _known(value):
+        return MISSING
+    return f"{round(value)} B" if value < 999.5 else _scaled(value, ("B", "kB", "MB", "GB"), 1000)
+
+
+def duration(seconds: float | None) -> str:
+    """A time in the units people say: "0.42 s", "4.1 s", "12 s", "3 min 20 s", "1 h 5 min"."""
+    if seconds is None or not _known(seconds):
+        return MISSING
+    if seconds < 59.5:
+        return f"{significant(seconds, 2)} s"
+    if seconds < 3599.5:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, rest = divmod(round(seconds / 60), 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+def rate(value: float | None) -> str:
+    """Examples per second, three digits at most below a thousand."""
+    if value is None or not _known(value):
+        return MISSING
+    return significant(value) if value < 1000 else count(float(f"{value:.3g}"))
+
+
+def plain(value: Any, name: str = "") -> str:
+    """Any JSON value on one line; `name` tells the unit ("..._bytes", "..._seconds")."""
+    if value is None or value == "":
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(_pair(str(key), item) for key, item in value.items() if item is not None)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(plain(item, name) for item in value) or MISSING
+    return _number(value, name) if isinstance(value, (int, float)) else str(value)
+
+
+def _pair(key: str, value: Any) -> str:
+    """A number or version follows its name; a word is set off from it."""
+    text = plain(value, key)
+    return f"{key} {text}" if text[:1].isdigit() else f"{key}: {text}"
+
+
+def _number(value: float, name: str) -> str:
+    if name.endswith("bytes"):
+        return byte_size(value)
+    if name.endswith("seconds"):
+        return duration(value)
+    if isinstance(value, int):
+        return str(value) if "seed" in name else f"{value:,}"
+    return f"{value:g}"

@@ -1,0 +1,98 @@
+"""The runs of a study gathered per strategy: what tables and figures both start from."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from totune.metrics import METRICS
+from totune.statistics import Summary, summary
+from totune.study.records import Costs, RunRecord, StudyInfo
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of one strategy, in the order of their seeds."""
+
+    strategy: str
+    records: tuple[RunRecord, ...]
+
+    @property
+    def usable(self) -> tuple[RunRecord, ...]:
+        """The runs that count in means: finished and not degenerate, as in the advice."""
+        return tuple(
+            record
+            for record in self.records
+            if record.status == "finished" and not record.degenerate
+        )
+
+    @property
+    def failed(self) -> tuple[RunRecord, ...]:
+        return tuple(record for record in self.records if record.status == "failed")
+
+    @property
+    def degenerate(self) -> tuple[RunRecord, ...]:
+        return tuple(
+            record for record in self.records if record.status == "finished" and record.degenerate
+        )
+
+    def values(self, metric: str) -> list[float]:
+        """The test values that are known, one per usable run."""
+        return known_values(self.usable, metric)
+
+    def summary(self, metric: str) -> Summary | None:
+        """Mean, spread and interval over runs, or None when no run knows the metric."""
+        values = self.values(metric)
+        return summary(values) if values else None
+
+    def cost(self, name: str) -> float | None:
+        """The mean of one field of `Costs` over the runs that know it."""
+        found = [float(getattr(costs, name)) for costs in self._costs()]
+        known = [value for value in found if math.isfinite(value)]
+        return fmean(known) if known else None
+
+    def seconds(self) -> float | None:
+        """Mean wall seconds per run: training and the features it had to compute."""
+        found = [costs.train_seconds + costs.feature_seconds for costs in self._costs()]
+        return fmean(found) if found else None
+
+    def _costs(self) -> list[Costs]:
+        return [record.costs for record in self.usable if record.costs is not None]
+
+
+def known_values(records: Sequence[RunRecord], metric: str) -> list[float]:
+    """The finite test values of `metric` among `records`."""
+    found = (record.test.get(metric) for record in records)
+    return [value for value in found if value is not None and math.isfinite(value)]
+
+
+def by_strategy(info: StudyInfo, records: Sequence[RunRecord]) -> list[Runs]:
+    """One group per strategy, in the order asked for; strategies found only in records come last.
+
+    A strategy that has not run yet has a group too, an empty one.
+    """
+    order = dict.fromkeys([*info.strategies, *(record.strategy for record in records)])
+    return [
+        Runs(
+            name,
+            tuple(sorted((r for r in records if r.strategy == name), key=lambda run: run.seed)),
+        )
+        for name in order
+    ]
+
+
+def higher_is_better(metric: str) -> bool:
+    """The direction of progress; up for a metric that nobody knows."""
+    known = METRICS.get(metric)
+    return known is None or known.higher_is_better
+
+
+def best_first(groups: Sequence[Runs], metric: str) -> list[Runs]:
+    """The groups by their mean of `metric`, best first; those without a value last."""
+    sign = -1 if higher_is_better(metric) else 1
+
+    def rank(group: Runs) -> float:
+        found = group.summary(metric)
+        return math.inf if found is None else sign * found.mean
+
+    return sorted(groups, key=rank)

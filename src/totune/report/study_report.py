@@ -1,0 +1,147 @@
+"""From a study's records and advice to its report as plain data."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from totune.advice import Advice
+from totune.report import formatting
+from totune.report.comparison import comparison_table
+from totune.report.document import Answer, Document, Picture, Section
+from totune.report.drawing import draw_boxes, draw_costs, draw_curves
+from totune.report.figures import CurvePanel, Curves, box_figure, cost_figure, learning_curves
+from totune.report.groups import higher_is_better
+from totune.report.table import fact_table
+from totune.report.tables import cost_table, run_table, welch_table
+from totune.study.records import RunRecord, StudyInfo
+
+
+def study_document(
+    info: StudyInfo, records: Sequence[RunRecord], advice: Advice, extra: Sequence[Section] = ()
+) -> Document:
+    """The report of a study, in the order a practitioner reads.
+
+    Args:
+        info: what was compared.
+        records: every run, failed ones too.
+        advice: what follows from them.
+        extra: sections of analyses; they come after the tests, before the data.
+    """
+    sections = (
+        Section("Comparison", tables=(comparison_table(info, records, advice),)),
+        Section("Costs", tables=(cost_table(info, records, advice),)),
+        _scores(info, records),
+        _curves(info, records),
+        _tests(info, records),
+        *extra,
+        _data(info),
+        _setup(info),
+        Section("Every run", tables=(run_table(info, records),)),
+    )
+    return Document(info.name, _subtitle(info, records), _answer(advice), sections, _footer(info))
+
+
+def _answer(advice: Advice) -> Answer:
+    parts = (("Why", tuple(advice.reasons)), ("What it costs", tuple(advice.costs)))
+    verdict = "no verdict" if advice.verdict == "none" else advice.verdict
+    return Answer(advice.headline, verdict, parts, tuple(advice.caveats))
+
+
+def _subtitle(info: StudyInfo, records: Sequence[RunRecord]) -> str:
+    model = str(info.model.get("name") or info.model.get("reference") or "")
+    done, planned = len(records), max(len(info.runs), len(records))
+    runs = f"{done} runs" if done == planned else f"{done} of {planned} runs so far"
+    parts = (info.task, model, f"{len(info.strategies)} strategies", runs)
+    return " · ".join(part for part in parts if part)
+
+
+def _footer(info: StudyInfo) -> str:
+    day = info.created_at[:10]
+    made = ("Made by totune", info.versions.get("totune", ""), f"on {day}" if day else "")
+    return " ".join(part for part in made if part)
+
+
+def _scores(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
+    boxes = [box_figure(info, records, metric) for metric in info.metrics]
+    pictures = [
+        Picture(draw_boxes(box), f"{formatting.metric_label(box.metric)} on test.")
+        for box in boxes
+        if box is not None
+    ]
+    costs = cost_figure(info, records)
+    if costs is not None:
+        up = "Up" if higher_is_better(info.metric) else "Down"
+        pictures.append(Picture(draw_costs(costs), f"{up} is better, left is cheaper."))
+    words = (
+        "A point is a run; below the points stand the mean and its 95% interval over seeds, and "
+        "from five runs on the box holds the middle half with the median. A cross is a degenerate "
+        "run."
+    )
+    return Section("Scores and costs", (words,) if pictures else (), pictures=tuple(pictures))
+
+
+def _curves(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
+    figure = learning_curves(info, records)
+    if figure is None:
+        return Section("Learning curves")
+    pictures = (
+        Picture(draw_curves(figure, panel), _outside(figure, panel), small=True)
+        for panel in figure.panels
+    )
+    words = (
+        f"{formatting.metric_label(info.metric)} on dev after every epoch, a line per seed; the "
+        "dot is the epoch that was kept. Dotted: on train, measured while it trained. Dashed: a "
+        "degenerate run."
+    )
+    return Section("Learning curves", (words,), pictures=tuple(pictures))
+
+
+def _outside(figure: Curves, panel: CurvePanel) -> str:
+    """Names degenerate runs that the scale leaves out."""
+    low, high = figure.limits
+    hidden = [
+        str(line.seed)
+        for line in panel.lines
+        if line.odd and not any(low <= value <= high for value in line.dev)
+    ]
+    return f"Degenerate, outside this scale: seed {', '.join(hidden)}." if hidden else ""
+
+
+def _tests(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
+    table = welch_table(info, records, info.metric)
+    return Section("Tests", tables=(table,) if table.rows else ())
+
+
+def _data(info: StudyInfo) -> Section:
+    """What the data is; what was noticed while reading it stands above."""
+    apart = ("name", "task", "columns", "digest", "notes", "warnings")
+    facts = {
+        "name": info.name,
+        "task": info.task,
+        "columns": _without(info.data.get("columns"), "task"),
+        **_without(info.data.get("task"), "name"),
+        **_without(info.data, *apart),
+        "digest": info.data.get("digest"),
+    }
+    return Section(
+        "Data",
+        paragraphs=tuple(info.data.get("notes") or ()),
+        warnings=tuple(info.data.get("warnings") or ()),
+        tables=(fact_table("Data", facts),),
+    )
+
+
+def _without(facts: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in (facts or {}).items() if name not in names}
+
+
+def _setup(info: StudyInfo) -> Section:
+    """All that is needed to do it again."""
+    settings = {"seeds": info.seeds, **info.settings}
+    tables = (
+        fact_table("Model", info.model),
+        fact_table("Settings", settings),
+        fact_table("Machine", {**info.machine, "versions": info.versions}),
+    )
+    return Section(
+        "Setup", tables=tuple(table for table in tables if table.rows), code=info.command
+    )

@@ -1,0 +1,54 @@
+"""Writes a study's report: one page and one Markdown file, each whole or not at all."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from totune.advice import Advice
+from totune.report.document import Section
+from totune.report.html import document_html
+from totune.report.markdown import document_markdown
+from totune.report.study_report import study_document
+from totune.study.records import RunRecord, StudyInfo
+
+
+@dataclass(frozen=True)
+class ReportPaths:
+    """Where the report lies."""
+
+    html: Path
+    markdown: Path
+
+
+def write_report(
+    folder: Path,
+    info: StudyInfo,
+    records: Sequence[RunRecord],
+    advice: Advice,
+    sections: Sequence[Section] = (),
+) -> ReportPaths:
+    """Writes `report.html` and `report.md` into `folder`, which is made if need be.
+
+    The page needs nothing but itself: no request leaves it. Equal input gives equal bytes.
+
+    Args:
+        folder: the study's folder.
+        info: what was compared.
+        records: every run, failed ones too.
+        advice: what follows from them.
+        sections: further sections, such as those of analyses.
+    """
+    document = study_document(info, records, advice, sections)
+    paths = ReportPaths(folder / "report.html", folder / "report.md")
+    _write(paths.html, document_html(document))
+    _write(paths.markdown, document_markdown(document))
+    return paths
+
+
+def _write(path: Path, text: str) -> None:
+    """Writes beside `path` and renames, so that a reader never sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

@@ -1,0 +1,93 @@
+from dataclasses import replace
+
+import pytest
+from scipy import stats
+
+from totune.advice import Advice
+from totune.report.comparison import comparison_table
+from totune.report.table import Cell, Table
+from totune.study.records import RunRecord, StudyInfo
+
+Study = tuple[StudyInfo, list[RunRecord]]
+
+
+def cell(table: Table, strategy: str, column: str) -> Cell:
+    at = [one.name for one in table.columns].index(column)
+    return next(row.cells[at] for row in table.rows if row.cells[0].text == strategy)
+
+
+@pytest.fixture
+def table(info: StudyInfo, records: list[RunRecord], advice: Advice) -> Table:
+    return comparison_table(info, records, advice)
+
+
+def test_strategies_stand_best_first(table: Table):
+    assert table.values("Strategy") == ["fine-tuning", "last-2", "feature-extraction", "tf-idf"]
+
+
+def test_only_the_recommended_row_is_marked(table: Table):
+    assert [row.mark for row in table.rows] == ["recommended", "", "", ""]
+
+
+def test_means_and_intervals_are_those_of_the_usable_runs(table: Table):
+    scores = [0.781, 0.779, 0.783]
+    low, high = stats.t.interval(0.95, 2, sum(scores) / 3, stats.sem(scores))
+    found = cell(table, "feature-extraction", "Accuracy")
+    assert found.value == pytest.approx(0.781)
+    assert found.text == "78.1 ± 0.2"
+    assert found.detail == f"{100 * low:.1f} to {100 * high:.1f}"
+    assert cell(table, "last-2", "Accuracy").value == pytest.approx((0.812 + 0.809) / 2)
+
+
+def test_lost_runs_are_counted(table: Table):
+    failed, degenerate = cell(table, "fine-tuning", "Runs"), cell(table, "last-2", "Runs")
+    assert (failed.value, failed.text, failed.detail) == (2, "2 of 3", "1 failed")
+    assert (degenerate.value, degenerate.text, degenerate.detail) == (2, "2 of 3", "1 degenerate")
+    assert cell(table, "tf-idf", "Runs").text == "3"
+
+
+def test_a_finished_run_without_a_score_is_counted(
+    info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    runs = [replace(run, test={}) if run.fingerprint == "tf-idf-0" else run for run in records]
+    found = cell(comparison_table(info, runs, advice), "tf-idf", "Runs")
+    assert (found.text, found.detail) == ("2 of 3", "1 without a score")
+
+
+def test_the_distance_to_the_best_is_the_advice(table: Table):
+    behind = cell(table, "last-2", "Behind the best")
+    assert (behind.text, behind.detail) == ("3.8", "1.6 to 6.1")
+    assert cell(table, "last-2", "p, Holm").text == "0.003"
+    assert cell(table, "last-2", "Finding").text == "credibly worse"
+    assert cell(table, "fine-tuning", "Finding").text == "best"
+    assert cell(table, "fine-tuning", "Behind the best").text == "–"
+
+
+def test_one_seed_shows_no_spread_and_no_p(regression: Study, undecided: Advice):
+    info, records = regression
+    table = comparison_table(info, records, replace(undecided, leaning="feature-extraction"))
+    assert cell(table, "feature-extraction", "Pearson correlation").text == "81.2"
+    assert cell(table, "feature-extraction", "Mean squared error").text == "0.731"
+    assert cell(table, "feature-extraction", "Behind the best").detail == ""
+    assert cell(table, "feature-extraction", "p, Holm").text == "–"
+    assert [row.mark for row in table.rows] == ["", "for now"]
+    assert table.notes[0].startswith("Test scores: Pearson correlation in points")
+
+
+def test_an_error_is_best_when_it_is_lowest(regression: Study, undecided: Advice):
+    info, records = regression
+    table = comparison_table(replace(info, metric="mse"), records, undecided)
+    assert table.values("Strategy") == ["feature-extraction", "fine-tuning"]
+
+
+def test_a_strategy_that_has_not_run_is_not_hidden(
+    info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    some = [run for run in records if run.strategy != "tf-idf"]
+    others = replace(advice, comparisons=advice.comparisons[:2])
+    table = comparison_table(info, some, others)
+    assert cell(table, "tf-idf", "Finding").text == "not run yet"
+    lost = [replace(run, status="failed", test={}) for run in records if run.strategy == "tf-idf"]
+    table = comparison_table(info, some + lost, others)
+    assert cell(table, "tf-idf", "Finding").text == "no usable run"
+    assert cell(table, "tf-idf", "Accuracy").text == "–"

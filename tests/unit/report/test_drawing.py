@@ -1,0 +1,78 @@
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from tests.unit.report.sample_study import run_of
+
+from totune.report.drawing import PALETTE, color_of, draw_boxes, draw_costs, draw_curves
+from totune.report.figures import box_figure, cost_figure, learning_curves
+from totune.study.records import RunRecord, StudyInfo
+
+
+def draw_all(info: StudyInfo, records: list[RunRecord]) -> list[str]:
+    boxes, costs = box_figure(info, records, info.metric), cost_figure(info, records)
+    curves = learning_curves(info, records)
+    drawn = [] if curves is None else [draw_curves(curves, panel) for panel in curves.panels]
+    assert boxes is not None
+    assert costs is not None
+    return [draw_boxes(boxes), draw_costs(costs), *drawn]
+
+
+@pytest.fixture
+def pictures(info: StudyInfo, records: list[RunRecord]) -> list[str]:
+    return draw_all(info, records)
+
+
+def words(svg: str) -> list[str]:
+    return ["".join(node.itertext()) for node in ElementTree.fromstring(svg).iter() if node.text]
+
+
+def test_pictures_are_svg_elements_with_text_as_text(pictures: list[str]):
+    for svg in pictures:
+        assert svg.startswith('<svg role="img" aria-label=')
+        assert "fine-tuning" in words(pictures[0])
+        assert "Accuracy, points" in words(svg)
+
+
+def test_the_same_data_gives_the_same_bytes(
+    pictures: list[str], info: StudyInfo, records: list[RunRecord]
+):
+    assert draw_all(info, records) == pictures
+
+
+def test_names_inside_pictures_are_all_referred_to(pictures: list[str]):
+    for svg in pictures:
+        for name in re.findall(r' id="([^"]+)"', svg):
+            assert f"#{name}" in svg
+        for name in re.findall(r"url\(#([^)]+)\)", svg):
+            assert f'id="{name}"' in svg
+
+
+def test_nothing_is_loaded_from_outside(pictures: list[str]):
+    for svg in pictures:
+        assert re.findall(r'(?:href|src)="(?!#)', svg) == []
+
+
+def test_strange_names_are_drawn_literally(info: StudyInfo):
+    name = 'a<b> & "c" $x^2$'
+    runs = [replace(run_of("fine-tuning", seed), strategy=name) for seed in (0, 1, 2)]
+    for svg in draw_all(replace(info, strategies=[name]), runs):
+        assert name in words(svg)
+
+
+def test_a_degenerate_run_off_the_scale_is_written_at_its_edge(pictures: list[str]):
+    assert "× 50.0" in words(pictures[0])
+
+
+def test_pictures_of_one_run_draw_without_a_warning(
+    regression: tuple[StudyInfo, list[RunRecord]],
+):
+    info, records = regression
+    assert len(draw_all(info, records[:1])) == 2
+
+
+def test_every_common_number_of_strategies_has_its_colour():
+    names = [str(number) for number in range(len(PALETTE))]
+    assert len({color_of(name, names) for name in names}) == len(PALETTE)
+    assert color_of("more", [*names, "more"]) == PALETTE[0]

@@ -1,0 +1,157 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from totune.advice import Advice
+from totune.report.document import Section
+from totune.report.table import Column, Row, Table, word
+from totune.report.write import write_report
+from totune.study.records import RunRecord, StudyInfo
+
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+class Checker(HTMLParser):
+    """Every element is closed where it should be; tags and links are gathered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [value or "" for name, value in attrs if re.search("href|src", name)]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.fixture
+def page(tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice) -> str:
+    return write_report(tmp_path, info, records, advice).html.read_text(encoding="utf-8")
+
+
+def test_the_page_is_well_formed_and_needs_nothing_else(page: str):
+    checker = Checker()
+    checker.feed(page)
+    assert checker.open == []
+    assert not checker.tags & {"script", "link", "img", "iframe"}
+    assert all(link.startswith("#") for link in checker.links)
+    assert re.findall(r"@import|url\((?!#)", page) == []
+
+
+def test_the_page_reads_in_a_practitioners_order(page: str, advice: Advice):
+    headings = re.findall(r"<h2>(.*?)</h2>", page)
+    assert headings == [
+        advice.headline,
+        "Comparison",
+        "Costs",
+        "Scores and costs",
+        "Learning curves",
+        "Tests",
+        "Data",
+        "Setup",
+        "Every run",
+    ]
+
+
+def test_lost_runs_are_on_the_page_with_their_message(page: str, records: list[RunRecord]):
+    assert records[8].error in page
+    assert "predicts only &#39;neg&#39;" in page
+
+
+def test_both_files_hold_the_same_numbers(
+    tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    paths = write_report(tmp_path, info, records, advice)
+    page, text = (path.read_text(encoding="utf-8") for path in (paths.html, paths.markdown))
+    for shown in (
+        "84.9 ± 0.4",
+        "81.7 to 88.0",
+        "22,713,986",
+        "90.9 MB",
+        "3 min 31 s",
+        info.command,
+    ):
+        assert shown in page
+        assert shown in text
+
+
+def test_the_same_study_gives_the_same_bytes_and_leaves_no_scraps(
+    tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    first, second = (write_report(tmp_path / n, info, records, advice) for n in ("one", "two"))
+    assert first.html.read_bytes() == second.html.read_bytes()
+    assert first.markdown.read_bytes() == second.markdown.read_bytes()
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
+        "report.html",
+        "report.md",
+    ]
+
+
+def test_analyses_add_sections(
+    tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    table = Table("Layers", (Column("Layer", numeric=False),), (Row((word("layer.1"),)),))
+    more = Section("Layer probe", ("What each layer knows.",), tables=(table,), html="<b>own</b>")
+    paths = write_report(tmp_path, info, records, advice, [more])
+    page, text = (path.read_text(encoding="utf-8") for path in (paths.html, paths.markdown))
+    assert page.index("<h2>Tests") < page.index("<h2>Layer probe") < page.index("<h2>Data")
+    assert "<b>own</b>" in page
+    assert "## Layer probe" in text
+    assert "layer.1" in text
+
+
+def test_one_seed_of_a_regression_is_reported(
+    tmp_path: Path, regression: tuple[StudyInfo, list[RunRecord]], undecided: Advice
+):
+    info, records = regression
+    text = write_report(tmp_path, info, records, undecided).markdown.read_text(encoding="utf-8")
+    assert "## Undecided: last-2 keeps up" in text
+    assert "## Tests" not in text
+    assert "nan" not in text
+
+
+def test_a_study_in_which_everything_failed_is_reported(
+    tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    failed = [
+        replace(run, status="failed", test={}, dev={}, epochs=[], costs=None, error="out of memory")
+        for run in records
+    ]
+    nothing = replace(
+        advice,
+        verdict="none",
+        headline="No verdict: no run is usable.",
+        recommended=None,
+        best=None,
+        leaning=None,
+        comparisons=(),
+    )
+    paths = write_report(tmp_path, info, failed, nothing)
+    page, text = (path.read_text(encoding="utf-8") for path in (paths.html, paths.markdown))
+    assert text.count("out of memory") == 12
+    assert '<section class="answer no-verdict">' in page
+    assert "<svg" not in page
+
+
+def test_a_study_that_is_not_complete_says_so(
+    tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    planned = replace(info, runs=[run.fingerprint for run in records])
+    whole = write_report(tmp_path, planned, records, advice).markdown.read_text(encoding="utf-8")
+    part = write_report(tmp_path, planned, records[:7], advice).markdown.read_text(encoding="utf-8")
+    assert "12 runs\n" in whole
+    assert "7 of 12 runs so far\n" in part
