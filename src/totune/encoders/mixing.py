@@ -65,14 +65,17 @@ class Readout:
 
 
 def reduce_tokens(states: Tensor, attention_mask: Tensor, reduction: Reduction) -> Tensor:
-    """One vector per example from its tokens' states: [B, T, H] -> [B, H], padding excluded."""
+    """One vector per example from its tokens' states: [B, T, H] -> [B, H], padding excluded.
+
+    A mean is float32 whatever the states' precision, as the cache keeps it.
+    """
     if reduction == "cls":
         return states[:, 0]
     mask = attention_mask.unsqueeze(-1).bool()  # [B, T, 1]
     if reduction == "max":
         return states.masked_fill(~mask, torch.finfo(states.dtype).min).amax(dim=1)
     total = (states * mask).sum(dim=1, dtype=torch.float32)
-    return (total / mask.sum(dim=1)).to(states.dtype)
+    return total / mask.sum(dim=1)
 
 
 class ScalarMix(nn.Module):
@@ -89,7 +92,7 @@ class ScalarMix(nn.Module):
     def forward(self, layers: Sequence[Tensor]) -> Tensor:
         """Mixes `count` tensors of one shape into one of that shape."""
         shares = torch.softmax(self.weights, dim=0)
-        stacked = torch.stack([layer.float() for layer in layers])
+        stacked = torch.stack([layer.to(shares.dtype) for layer in layers])
         mixed: Tensor = self.gamma * torch.tensordot(shares, stacked, dims=1)
         return mixed
 

@@ -17,7 +17,7 @@ from totune import __version__
 from totune.data.batches import Pieces
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import View
-from totune.features.entry_file import BadEntryError, Head, open_entry
+from totune.features.entry_file import BadEntryError, Head, open_entry, read_head
 from totune.features.fill import Job
 from totune.features.fingerprint import prefix_fingerprint
 from totune.features.folder import Entry, Folder
@@ -59,6 +59,7 @@ class FeatureCache:
         self._progress = progress
         self._open: dict[str, Features] = {}
         self._refused: set[str] = set()
+        self._account: dict[str, float] = {}
         self._held = 0  # bytes of features that live in memory only
         self._usable: bool | None = None
 
@@ -91,20 +92,37 @@ class FeatureCache:
             The features, or None when they do not fit the budget (said in one line per entry).
         """
         key = _key(encoder, pieces, view, precision)
-        if key in self._open:
-            self._folder.touch(key)
-            return self._open[key]
         if key in self._refused:
             return None
+        if key in self._open:
+            self._folder.touch(key)
+            return self._handed(key)
         layout = Layout.of(pieces, view, encoder.width, precision == "bf16")
         words = description or f"{len(pieces)} examples"
         job = Job(encoder, pieces, view, precision == "bf16", layout, words)
         found = self._find(key, job) or self._make(key, _head(key, job), job)
         if found is None:
             self._refused.add(key)
-        else:
-            self._open[key] = found
-        return found
+            return None
+        self._open[key] = found
+        return self._handed(key)
+
+    def begin_account(self) -> None:
+        """Starts to count anew what the features handed out from now on have cost."""
+        self._account.clear()
+
+    @property
+    def account(self) -> float:
+        """Seconds that computing what was handed out since `begin_account` took, whenever done.
+
+        So each user is charged alike, whichever of them happened to come first.
+        """
+        return sum(self._account.values())
+
+    def _handed(self, key: str) -> Features:
+        features = self._open[key]
+        self._account[key] = features.seconds
+        return features
 
     def entries(self) -> list[Entry]:
         """What is stored, the least recently used first."""
@@ -138,7 +156,8 @@ class FeatureCache:
                 )
             return None
         self._folder.touch(key)
-        return Features(job.view, job.layout, numbers.view(job.layout.numpy_dtype))
+        seconds = float(read_head(path).get("seconds", 0.0))
+        return Features(job.view, job.layout, numbers.view(job.layout.numpy_dtype), seconds)
 
     def _make(self, key: str, head: Head, job: Job) -> Features | None:
         """Computes and stores, or keeps in memory what cannot be stored and is small."""
@@ -178,24 +197,26 @@ class FeatureCache:
             if writer is None:
                 self._refuse(job)
                 return None
-            itemsize = job.layout.numpy_dtype.itemsize
+            itemsize, before = job.layout.numpy_dtype.itemsize, self.seconds
             with self._timed():
                 if self._is_small(job):
                     in_memory.append(job.numbers(self._progress))
                     writer.put(0, in_memory[0])
                 else:
                     job.fill(lambda start, v: writer.put(start * itemsize, v), self._progress)
+            writer.note(seconds=self.seconds - before)
         return self._find(key, job, report=True)
 
     def _hold(self, job: Job, in_memory: list[np.ndarray]) -> Features | None:
         """Small features in memory, computed unless `in_memory` has them; None for others."""
         if not self._is_small(job):
             return None
+        before = self.seconds
         if not in_memory:
             with self._timed():
                 in_memory.append(job.numbers(self._progress))
         self._held += job.layout.nbytes
-        return Features(job.view, job.layout, in_memory[0])
+        return Features(job.view, job.layout, in_memory[0], self.seconds - before)
 
     def _is_small(self, job: Job) -> bool:
         pooled = job.view.reduction is not None

@@ -91,18 +91,28 @@ class EntryWriter:
     """
 
     def __init__(self, path: Path, head: Head, nbytes: int) -> None:
-        text = json.dumps(head).encode()
-        if len(MAGIC) + 4 + len(text) > HEAD:
-            raise ValueError("the head of a feature file is too long")
         self.path = path
+        self._head = head
         self._body = HEAD + nbytes
         self._file = path.open("xb+")
         try:
             self._file.truncate(file_size(nbytes))
-            self._file.write(MAGIC + len(text).to_bytes(4, "little") + text)
+            self._write_head()
         except BaseException:
             self.discard()
             raise
+
+    def note(self, **facts: Any) -> None:
+        """Adds readable facts to the head."""
+        self._head = {**self._head, **facts}
+        self._write_head()
+
+    def _write_head(self) -> None:
+        text = json.dumps(self._head).encode()
+        if len(MAGIC) + 4 + len(text) > HEAD:
+            raise ValueError("the head of a feature file is too long")
+        self._file.seek(0)
+        self._file.write(MAGIC + len(text).to_bytes(4, "little") + text)
 
     def put(self, start: int, values: np.ndarray) -> None:
         """Writes contiguous `values` at byte `start` of the numbers."""

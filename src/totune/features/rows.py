@@ -63,10 +63,14 @@ class Features:
         view: what the numbers are.
         layout: where each row lies.
         numbers: all of them, flat.
+        seconds: what computing them took, whenever that was.
     """
 
-    def __init__(self, view: View, layout: Layout, numbers: np.ndarray) -> None:
+    def __init__(
+        self, view: View, layout: Layout, numbers: np.ndarray, seconds: float = 0.0
+    ) -> None:
         self.view = view
+        self.seconds = seconds
         self.nbytes = layout.nbytes
         self._layout = layout
         self._numbers = numbers

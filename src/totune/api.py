@@ -1,0 +1,317 @@
+"""The Python calls: `totune.compare`, `totune.train`, `totune.load`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+
+from totune import machine
+from totune.advice import Advice, advise
+from totune.baselines.base import Baseline
+from totune.errors import ConfigError, RunError
+from totune.export import Predictor, load_model, save_baseline, save_model
+from totune.progress import Progress
+from totune.registry import build
+from totune.report.comparison import comparison_table
+from totune.report.formatting import duration, score, spread
+from totune.report.table import Table
+from totune.report.write import ReportPaths, write_report
+from totune.strategies.base import Strategy
+from totune.study.config import RunConfig
+from totune.study.execute import best_run, execute
+from totune.study.prepare import Settings, configurations, prepare
+from totune.study.records import RunRecord, StudyInfo
+from totune.study.run import Context, build_model
+from totune.study.store import Store
+
+BEST = "best"
+
+
+class Study:
+    """A study's folder, read: records, statistics, advice, the best model.
+
+    Args:
+        folder: where `compare` put it.
+
+    Raises:
+        ConfigError: if the folder holds no study.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self._store = Store(self.folder)
+        self.info: StudyInfo = self._store.info()
+        order = {name: place for place, name in enumerate(self.info.strategies)}
+        found = [self._store.record(fingerprint) for fingerprint in self.info.runs]
+        kept = [record for record in found if record is not None]
+        self.records: list[RunRecord] = sorted(kept, key=lambda r: (order[r.strategy], r.seed))
+        self._advice: Advice | None = None
+
+    @property
+    def advice(self) -> Advice:
+        """What the records say about the question, computed on first use."""
+        if self._advice is None:
+            arrays = {r.fingerprint: self._store.predictions(r) for r in self.records}
+            tolerance = float(self.info.settings["tolerance"])
+            self._advice = advise(self.records, arrays, self.info.metric, tolerance)
+        return self._advice
+
+    def table(self) -> Table:
+        """The main comparison as plain data."""
+        return comparison_table(self.info, self.records, self.advice)
+
+    def report(self) -> ReportPaths:
+        """Writes `report.html` and `report.md` anew from the records."""
+        return write_report(self.folder, self.info, self.records, self.advice)
+
+    @property
+    def best(self) -> Path:
+        """The folder of the recommended model, for `totune.load`."""
+        return self.folder / BEST
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything a program wants to know: the answer, the means, the places."""
+        return {
+            "folder": str(self.folder),
+            "report": str(self.folder / "report.html"),
+            "best": str(self.best) if self.best.is_dir() else None,
+            "metric": self.info.metric,
+            "advice": self.advice.to_json(),
+            "runs": [
+                {"strategy": r.strategy, "seed": r.seed, "status": r.status, "test": r.test}
+                for r in self.records
+            ],
+        }
+
+
+def compare(
+    data: str | Path | Mapping[str, str | Path],
+    *,
+    out: str | Path = "study",
+    progress: Progress | None = None,
+    command: str = "",
+    **settings: Any,
+) -> Study:
+    """Trains every strategy over every seed and says which is worth it.
+
+    Args:
+        data: a file, a folder with train/dev/test files, `hub:NAME`, or `example:NAME`.
+        out: the study's folder. What is finished there already is not run again.
+        progress: told of everything that goes on; silent by default.
+        command: the command line, recorded in the study.
+        **settings: see `totune.study.prepare.Settings`.
+
+    Returns:
+        The study, with its report written and the recommended model saved in `best/`.
+
+    Raises:
+        ConfigError: with every fault of the settings, before anything is loaded.
+        DataError: if the data cannot be used.
+        ModelError: if the encoder cannot be had.
+        RunError: if no run finished.
+    """
+    progress = progress or Progress()
+    chosen = build(Settings, settings, "compare")
+    members = chosen.check()
+    store = Store(Path(out))
+    context = prepare(data, chosen, progress)
+    runs = configurations(members, chosen.seed_list, context)
+    info = _describe(runs, chosen, context, command)
+    _check_folder(store, info)
+    store.save_info(info)
+
+    def show(records: list[RunRecord]) -> None:
+        progress.table(summary_rows(records, info))
+
+    records = execute(runs, context, store, chosen.budget, show)
+    if all(record.status == "failed" for record in records):
+        first = next((r.error for r in records), "the budget left no time for any")
+        raise RunError(f"No run finished. The first one's message: {first}")
+    study = Study(store.folder)
+    save_best(study, runs, context, store)
+    study.report()
+    return study
+
+
+def summary_rows(records: Sequence[RunRecord], info: StudyInfo) -> list[dict[str, str]]:
+    """One row per strategy for the live table: runs, mean and spread of each metric, seconds."""
+    rows = []
+    for label in info.strategies:
+        runs = [r for r in records if r.strategy == label and r.status == "finished"]
+        row = {"strategy": label, "runs": f"{len(runs)}/{len(info.seeds)}"}
+        for metric in info.metrics:
+            values = [run.test[metric] for run in runs]
+            row[f"test {metric}"] = _mean_text(metric, values)
+        seconds = [r.costs.train_seconds + r.costs.feature_seconds for r in runs if r.costs]
+        row["time per run"] = duration(sum(seconds) / len(seconds)) if seconds else "–"
+        rows.append(row)
+    return rows
+
+
+def _mean_text(metric: str, values: list[float]) -> str:
+    if not values:
+        return "–"
+    mean = sum(values) / len(values)
+    if len(values) == 1:
+        return score(metric, mean)
+    deviation = (sum((v - mean) ** 2 for v in values) / (len(values) - 1)) ** 0.5
+    return f"{score(metric, mean)} ± {spread(metric, deviation)}"
+
+
+def _describe(
+    runs: Sequence[tuple[RunConfig, Strategy | Baseline]],
+    settings: Settings,
+    context: Context,
+    command: str,
+) -> StudyInfo:
+    data, encoder = context.dataset, context.loaded.encoder
+    metric = context.settings.metric
+    others = [name for name in context.task.metrics if name != metric]
+    recorded = asdict(settings)
+    for name in ("cache_dir", "cache_budget", "strategies", "seeds"):
+        recorded.pop(name)
+    recorded |= {"max_length": context.max_length, "precision": context.precision}
+    return StudyInfo(
+        name=data.name,
+        task=context.task.name,
+        data={
+            "name": data.name,
+            "digest": data.digest(),
+            "rows": {name: len(split) for name, split in data.splits().items()},
+            "columns": asdict(data.columns),
+            "task": context.task.to_json(),
+            "truncated": {name: s.pieces.truncated for name, s in context.splits.items()},
+            "notes": list(data.notes),
+            "warnings": list(data.warnings),
+            **data.provenance,
+        },
+        model={
+            "reference": context.loaded.reference,
+            "name": context.loaded.name,
+            "kind": encoder.kind,
+            "layers": encoder.depth,
+            "width": encoder.width,
+            "parameters": sum(p.numel() for p in encoder.parameters()),
+            "fingerprint": encoder.fingerprint(),
+        },
+        metric=metric,
+        metrics=[metric, *others],
+        strategies=list(dict.fromkeys(config.label for config, _ in runs)),
+        seeds=settings.seed_list,
+        runs=[config.fingerprint for config, _ in runs],
+        settings=recorded,
+        versions=machine.versions(),
+        machine=asdict(machine.describe()) | {"processes": context.devices.world},
+        command=command,
+        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _check_folder(store: Store, info: StudyInfo) -> None:
+    """A folder holds one study; other data or another encoder belong in another folder."""
+    if not (store.folder / "study.json").is_file():
+        return
+    old = store.info()
+    faults = []
+    if old.data.get("digest") != info.data["digest"]:
+        faults.append(f"{store.folder} holds a study of other data ({old.name}).")
+    if old.model.get("fingerprint") != info.model["fingerprint"]:
+        faults.append(f"{store.folder} holds a study of another encoder ({old.model['name']}).")
+    if faults:
+        raise ConfigError([*faults, "Choose another folder with --out."])
+
+
+def save_best(
+    study: Study,
+    runs: Sequence[tuple[RunConfig, Strategy | Baseline]],
+    context: Context,
+    store: Store,
+) -> None:
+    """Writes the advised strategy's best run (by dev score) into `best/`."""
+    label = study.advice.recommended or study.advice.leaning
+    record = best_run(study.records, label, study.info.metric) if label else None
+    if record is None:
+        return
+    config, member = next(run for run in runs if run[0].fingerprint == record.fingerprint)
+    save_run(study.folder / BEST, config, member, record, context, store)
+
+
+def save_run(
+    folder: Path,
+    config: RunConfig,
+    member: Strategy | Baseline,
+    record: RunRecord,
+    context: Context,
+    store: Store,
+) -> None:
+    """Writes a finished run's model as a folder that `totune.load` reads."""
+    about = {
+        "strategy": record.strategy,
+        "seed": record.seed,
+        "metrics": {"dev": record.dev, "test": record.test},
+        "max_length": context.max_length,
+        "pairs": context.dataset.columns.pair is not None,
+        "columns": asdict(context.dataset.columns),
+        "model": context.loaded.reference,
+        "data": context.dataset.name,
+    }
+    weights = store.weights(record.fingerprint)
+    if isinstance(member, Baseline):
+        embed = context.embed if member.needs_encoder else None
+        fitted = member.load(weights, context.task, embed)
+        save_baseline(folder, member, fitted, context.task, about)
+        return
+    model, _ = build_model(config, member, context)
+    trained = load_file(weights / "trained.safetensors")
+    for name, parameter in model.unique_parameters().items():
+        if name in trained:
+            parameter.data.copy_(trained[name])
+    save_model(folder, model, context.loaded.tokenizer, context.task, about)
+
+
+def train(
+    data: str | Path | Mapping[str, str | Path],
+    strategy: str | Mapping[str, Any] = "fine-tuning",
+    *,
+    out: str | Path = "model",
+    seed: int = 0,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> Predictor:
+    """Trains one strategy with one seed and saves the model.
+
+    Args:
+        data: as for `compare`.
+        strategy: a strategy or baseline.
+        out: the model's folder; an interrupted run continues from its last epoch.
+        seed: for initialisation and data order.
+        progress: told of everything that goes on.
+        **settings: see `totune.study.prepare.Settings`.
+
+    Returns:
+        The trained model.
+
+    Raises:
+        TotuneError: as `compare`; `RunError` if the run failed.
+    """
+    progress = progress or Progress()
+    chosen = build(Settings, {**settings, "strategies": [strategy], "seeds": [seed]}, "train")
+    members = chosen.check()
+    folder = Path(out)
+    store = Store(folder / "training")
+    context = prepare(data, chosen, progress)
+    runs = configurations(members, [seed], context)
+    record = execute(runs, context, store)[0]
+    if record.status == "failed":
+        raise RunError(f"The run failed: {record.error}")
+    config, member = runs[0]
+    save_run(folder, config, member, record, context, store)
+    return load_model(folder)
+
+
+def load(folder: str | Path) -> Predictor:
+    """A trained model from the folder of `train`, or from a study's `best/`."""
+    return load_model(Path(folder))

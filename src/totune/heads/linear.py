@@ -1,0 +1,60 @@
+"""The light head: dropout and one linear layer, or two with an activation between.
+
+One layer is BERT's sentence representation -> softmax (P1, A.2); two fully connected layers are
+the finetune-only head of P2.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from torch import Tensor, nn
+
+from totune.data.batches import Batch
+from totune.heads.base import HEADS, Head, HeadModule, Wants
+
+Activation = Literal["tanh", "relu", "gelu"]
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU}
+INIT_STD = 0.02  # BERT's initializer_range
+
+
+class LinearModule(HeadModule):
+    """dropout -> [dense -> activation -> dropout ->] out."""
+
+    def __init__(self, options: "Linear", width: int, outputs: int) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(options.dropout)
+        self.dense = nn.Linear(width, width) if options.layers == 2 else None
+        self.activation = ACTIVATIONS[options.activation]()
+        self.out = nn.Linear(width, outputs)
+        for layer in (self.dense, self.out):
+            if layer is not None:
+                nn.init.normal_(layer.weight, std=INIT_STD)
+                nn.init.zeros_(layer.bias)
+
+    def forward(self, states: Tensor, batch: Batch) -> Tensor:
+        states = self.dropout(states)  # [B, H]
+        if self.dense is not None:
+            states = self.dropout(self.activation(self.dense(states)))  # [B, H]
+        outputs: Tensor = self.out(states)  # [B, C]
+        return outputs
+
+
+@HEADS.register("linear")
+@dataclass(frozen=True)
+class Linear(Head):
+    """One or two fully connected layers on a pooled vector.
+
+    Attributes:
+        layers: 1 or 2.
+        dropout: before each layer.
+        activation: between two layers.
+    """
+
+    layers: Literal[1, 2] = 1
+    dropout: float = 0.1
+    activation: Activation = "tanh"
+
+    wants: ClassVar[Wants] = "pooled"
+
+    def build(self, width: int, outputs: int) -> LinearModule:
+        return LinearModule(self, width, outputs)

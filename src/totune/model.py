@@ -1,0 +1,145 @@
+"""Encoder + mixing + head: the only forward path, from pieces or from a cached prefix."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from totune.data.batches import Batch
+from totune.encoders.encoder import Cached, Encoder
+from totune.encoders.mixing import Mixing, Readout, View
+from totune.errors import ConfigError
+from totune.heads.base import Head
+from totune.machine import Precision
+
+
+@dataclass(frozen=True)
+class Viewed:
+    """A batch of cached rows: [B, D, H] of a reduced view, [B, D, T, H] of a token view."""
+
+    view: View
+    rows: Tensor
+
+
+class Model(nn.Module):
+    """A text model for one task.
+
+    Args:
+        encoder: the pretrained encoder.
+        readout: how its states reach the head.
+        head: the kind of head and its options.
+        outputs: C, how many numbers the head gives.
+        precision: "bf16" runs the encoder under bfloat16 autocast; mixing and head are float32.
+
+    Raises:
+        ConfigError: if the readout asks for a pooler that the encoder does not have, or does not
+            give what the head reads.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        readout: Readout,
+        head: Head,
+        outputs: int,
+        precision: Precision = "fp32",
+    ) -> None:
+        super().__init__()
+        if readout.pooling == "pooler" and encoder.pooler is None:
+            raise ConfigError(
+                f"pooling=pooler: this {encoder.kind} encoder has no pretrained pooler. "
+                "Use pooling=cls or pooling=mean."
+            )
+        if (readout.pooling == "none") != (head.wants == "tokens"):
+            raise ConfigError(
+                f"head {head.name!r} reads {head.wants}, which pooling={readout.pooling} does not "
+                "give: token heads need pooling=none, the others any other pooling."
+            )
+        self.encoder = encoder
+        self.readout = readout
+        self.mixing = Mixing(readout, encoder.depth, encoder.width)
+        self.head = head.build(self.mixing.width, outputs)
+        self.head_options = head
+        self.precision = precision
+        self._frozen_depth = -1
+
+    def parts(self) -> dict[str, list[tuple[str, nn.Parameter]]]:
+        """The named parts that plans speak of, bottom to top, with their named parameters."""
+        parts = {"embeddings": list(self.encoder.block_parameters(0))}
+        for depth in range(1, self.encoder.depth + 1):
+            parts[f"layer.{depth}"] = list(self.encoder.block_parameters(depth))
+        parts["pooler"] = []  # empty, like mixing, where the head does not read it
+        if self.readout.pooling == "pooler" and self.encoder.pooler is not None:
+            pooler = self.encoder.pooler.named_parameters()
+            parts["pooler"] = [(f"pooler.{name}", parameter) for name, parameter in pooler]
+        parts["mixing"] = [(f"mixing.{n}", p) for n, p in self.mixing.named_parameters()]
+        parts["head"] = [(f"head.{n}", p) for n, p in self.head.named_parameters()]
+        return parts
+
+    def unique_parameters(self) -> dict[str, nn.Parameter]:
+        """Every parameter of every part once (shared layers appear in several parts), by name."""
+        found: dict[str, nn.Parameter] = {}
+        seen: set[int] = set()
+        for part in self.parts().values():
+            for name, parameter in part:
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    found[name] = parameter
+        return found
+
+    def freeze_prefix(self) -> int:
+        """Finds the frozen prefix (from `requires_grad`), fixes it in eval mode, and returns it."""
+        self._frozen_depth = self.encoder.frozen_depth()
+        return self._frozen_depth
+
+    def train(self, mode: bool = True) -> "Model":
+        super().train(mode)
+        self.encoder.freeze_modes(self._frozen_depth)
+        return self
+
+    def view(self, frozen_depth: int) -> View | None:
+        """What must be cached of blocks 0..frozen_depth, or None if it would not pay.
+
+        The embeddings alone are cheaper to compute than to read.
+        """
+        depth = self.encoder.depth
+        if frozen_depth < 1:
+            return None
+        if frozen_depth == depth:
+            return self.readout.view(depth)
+        below = tuple(d for d in self.readout.depths(depth) if d < frozen_depth)
+        return View((*below, frozen_depth))
+
+    def forward(self, batch: Batch, viewed: Viewed | None = None) -> Tensor:
+        """Outputs [B, C] of a batch, from its pieces or from cached rows of its prefix."""
+        if viewed is not None and viewed.view.reduction is not None:
+            states = self._mix(list(viewed.rows.unbind(1)), batch, reduced=True)
+        else:
+            states = self._mix(self._layers(batch, viewed), batch, reduced=False)
+        outputs: Tensor = self.head(states, batch)
+        return outputs
+
+    def _layers(self, batch: Batch, viewed: Viewed | None) -> list[Tensor]:
+        """Outputs [B, T, H] of the blocks that the readout reads."""
+        known: dict[int, Tensor] = {}
+        start = None
+        if viewed is not None:
+            known = dict(zip(viewed.view.depths, viewed.rows.unbind(1), strict=True))
+            deepest = viewed.view.depths[-1]
+            start = Cached(deepest, known[deepest])
+        if start is None or start.depth < self.encoder.depth:
+            with self._autocast():
+                stack = self.encoder.encode(batch, start)
+            known |= {d: stack[d] for d in range(stack.first, stack.last + 1)}
+        return [known[depth] for depth in self.mixing.depths]
+
+    def _mix(self, layers: Sequence[Tensor], batch: Batch, reduced: bool) -> Tensor:
+        states: Tensor = self.mixing(layers, batch.attention_mask, self.encoder.pooler, reduced)
+        return states
+
+    def _autocast(self) -> AbstractContextManager[object]:
+        if self.precision == "fp32":
+            return nullcontext()
+        return torch.autocast(self.encoder.device.type, torch.bfloat16)

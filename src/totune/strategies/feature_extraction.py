@@ -1,0 +1,38 @@
+"""Feature extraction: the encoder stays frozen, a head reads a learned mix of all its layers.
+
+P1, section 3.2: "all layers weighted by learned scalars". The frozen encoder is computed once.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from totune.encoders.mixing import Layers, Pooling
+from totune.model import Model
+from totune.strategies.base import STRATEGIES, Strategy
+from totune.strategies.phases import Group, LinearDecay, Phase, Plateau
+
+
+@STRATEGIES.register("feature-extraction")
+@dataclass(frozen=True)
+class FeatureExtraction(Strategy):
+    """Trains head and mixing on frozen features.
+
+    Attributes:
+        learning_rate: peak rate; the head starts from nothing, so it is larger than for tuning.
+        num_train_epochs: at the most.
+        patience: epochs without a better dev score before it stops.
+    """
+
+    layers: Layers = "scalar-mix"
+    pooling: Pooling | Literal["auto"] = "mean"
+    learning_rate: float = 3e-3
+    weight_decay: float = 0.01
+    num_train_epochs: int = 40
+    patience: int = 8
+    warmup_ratio: float = 0.1
+
+    def plan(self, model: Model) -> list[Phase]:
+        parts = ("mixing", "head")
+        groups = tuple(Group(part, self.learning_rate, self.weight_decay) for part in parts)
+        stop = Plateau(self.num_train_epochs, self.patience)
+        return [Phase("head", groups, LinearDecay(self.warmup_ratio), stop)]

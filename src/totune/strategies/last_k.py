@@ -1,0 +1,61 @@
+"""Last-k: the head and the top k blocks train, what lies below is frozen and computed once.
+
+P3 (section 4.2) trains the last two layers as a regularised form of fine-tuning.
+"""
+
+from dataclasses import dataclass
+
+from totune.errors import ConfigError
+from totune.model import Model
+from totune.strategies.base import STRATEGIES, Strategy
+from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
+
+
+@STRATEGIES.register("last-k")
+@dataclass(frozen=True)
+class LastK(Strategy):
+    """Trains the top k layers, the pooler and the head; `last-2` is short for k=2.
+
+    Attributes:
+        k: how many layers train, counted from the top.
+    """
+
+    k: int = 2
+    learning_rate: float = 1e-4
+    weight_decay: float = 0.01
+    num_train_epochs: int = 3
+    warmup_ratio: float = 0.1
+
+    @property
+    def label(self) -> str:
+        return f"last-{self.k}"
+
+    def plan(self, model: Model) -> list[Phase]:
+        """The single phase.
+
+        Raises:
+            ConfigError: if the encoder has fewer than k layers, or the lowest layer to train
+                shares its weights with the one below it.
+        """
+        depth = model.encoder.depth
+        if not 1 <= self.k <= depth:
+            raise ConfigError(f"last-k: k={self.k} is outside 1..{depth}, the encoder's layers.")
+        if self._shares_below(model):
+            raise ConfigError(
+                f"last-k: k={self.k} cuts between layers of this {model.encoder.kind} encoder that "
+                "share their weights, so neither can train alone. Use fine-tuning or "
+                "feature-extraction."
+            )
+        layers = tuple(f"layer.{d}" for d in range(depth, depth - self.k, -1))
+        groups = tuple(
+            Group(part, self.learning_rate, self.weight_decay)
+            for part in ("head", "mixing", "pooler", *layers)
+        )
+        schedule = LinearDecay(self.warmup_ratio)
+        return [Phase(f"top {self.k}", groups, schedule, Epochs(self.num_train_epochs))]
+
+    def _shares_below(self, model: Model) -> bool:
+        """Whether some trained layer's weights are those of a frozen one too."""
+        parts, lowest = model.parts(), model.encoder.depth - self.k + 1
+        frozen = {id(p) for d in range(1, lowest) for _, p in parts[f"layer.{d}"]}
+        return any(id(p) in frozen for _, p in parts[f"layer.{lowest}"])

@@ -1,0 +1,173 @@
+"""What identifies a run: everything its numbers depend on, as plain data, and its hash."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from totune.baselines.base import BASELINES, Baseline
+from totune.errors import ConfigError
+from totune.heads.base import HEADS, Head
+from totune.registry import did_you_mean, option_names
+from totune.strategies.base import STRATEGIES, Strategy
+
+FORMAT = 1  # raised whenever the meaning of a configuration changes
+
+
+@dataclass(frozen=True)
+class Member:
+    """One row of a study: a strategy or a baseline with its options, under a label.
+
+    Attributes:
+        strategy: a name of `totune list strategies` or `totune list baselines`, such as "last-2".
+        options: what differs from the member's defaults; `head.NAME` sets an option of the head.
+        label: what the row is called; the strategy's own name if empty.
+        head: the task network (strategies only).
+    """
+
+    strategy: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+    head: str = "linear"
+
+    @classmethod
+    def parse(cls, spec: "str | Mapping[str, Any] | Member", head: str = "linear") -> "Member":
+        """A member from its name, from a mapping {strategy, options, label}, or itself."""
+        if isinstance(spec, Member):
+            return spec
+        if isinstance(spec, str):
+            return cls(spec, head=head)
+        return cls(**{"head": head, **spec})
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.strategy in BASELINES.names()
+
+    def create(self) -> Strategy | Baseline:
+        """The strategy or baseline with its options checked."""
+        if self.is_baseline:
+            return BASELINES.create(self.strategy, self.own_options)
+        try:
+            return STRATEGIES.create(self.strategy, self.own_options)
+        except ConfigError as error:
+            if self.strategy in STRATEGIES.names() or "called" not in str(error):
+                raise
+            known = STRATEGIES.names() + BASELINES.names()
+            message = f"There is no strategy or baseline called {self.strategy!r}. "
+            raise ConfigError(message + did_you_mean(self.strategy, known)) from None
+
+    def create_head(self, defaults: Mapping[str, Any]) -> Head:
+        """The head: the strategy's `defaults` where the head has them, then the user's options."""
+        known = option_names(HEADS.get(self.head))
+        suited = {name: value for name, value in defaults.items() if name in known}
+        return HEADS.create(self.head, suited | self.head_options)
+
+    @property
+    def own_options(self) -> dict[str, Any]:
+        return {k: v for k, v in self.options.items() if not k.startswith("head.")}
+
+    @property
+    def head_options(self) -> dict[str, Any]:
+        prefix = "head."
+        return {k[len(prefix) :]: v for k, v in self.options.items() if k.startswith(prefix)}
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run, canonical: two runs with equal configurations give equal numbers.
+
+    Attributes:
+        label: the name it is compared under.
+        strategy: name and all options, defaults included.
+        head: name and all options (empty for baselines).
+        seed: the study's seed; initialisation and data order are drawn from it apart.
+        data: digest of the dataset.
+        task: the label space.
+        model: fingerprint of the encoder (empty where none is used).
+        settings: batch size, length limit, precision, metric and the like.
+    """
+
+    label: str
+    strategy: dict[str, Any]
+    head: dict[str, Any]
+    seed: int
+    data: str
+    task: dict[str, Any]
+    model: str
+    settings: dict[str, Any]
+    format: int = FORMAT
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def fingerprint(self) -> str:
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        """Seeds for initialisation (and dropout) and for the order of the data."""
+        init, order = np.random.SeedSequence(self.seed).generate_state(2)
+        return {"init": int(init), "order": int(order)}
+
+
+def check_members(members: Sequence[Member]) -> list[Strategy | Baseline]:
+    """Builds every member, so that all faults are found before any weights load.
+
+    Raises:
+        ConfigError: with every fault of every member.
+    """
+    made: list[Strategy | Baseline] = []
+    faults: list[str] = []
+    for member in members:
+        try:
+            made.append(member.create())
+            if not member.is_baseline:
+                member.create_head({})
+        except ConfigError as error:
+            faults += error.faults
+    labels = [member.label or one.label for member, one in zip(members, made, strict=False)]
+    faults += [
+        f"two members are called {label!r}: give one another label"
+        for label in sorted({label for label in labels if labels.count(label) > 1})
+    ]
+    if faults:
+        raise ConfigError(list(dict.fromkeys(faults)))
+    return made
+
+
+def assign_options(members: Sequence[Member], settings: Mapping[str, Any]) -> list[Member]:
+    """Distributes `--set` values: `NAME` to all members that have it, `MEMBER.NAME` to one.
+
+    Raises:
+        ConfigError: if a value fits no member.
+    """
+    assigned = [dict(member.options) for member in members]
+    faults = []
+    for key, value in settings.items():
+        fitting = [i for i, member in enumerate(members) if _fits(member, key)]
+        for i in fitting:
+            assigned[i][key.removeprefix(f"{members[i].strategy}.")] = value
+        if not fitting:
+            known = sorted({name for member in members for name in _names(member)})
+            faults.append(f"no chosen strategy has an option {key!r}. {did_you_mean(key, known)}")
+    if faults:
+        raise ConfigError(faults)
+    return [
+        Member(member.strategy, options, member.label, member.head)
+        for member, options in zip(members, assigned, strict=True)
+    ]
+
+
+def _names(member: Member) -> list[str]:
+    made = member.create()
+    heads = [] if member.is_baseline else option_names(HEADS.get(member.head))
+    return option_names(type(made)) + [f"head.{name}" for name in heads]
+
+
+def _fits(member: Member, key: str) -> bool:
+    return key.removeprefix(f"{member.strategy}.") in _names(member)

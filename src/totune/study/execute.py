@@ -1,0 +1,87 @@
+"""Runs what is missing of a study, one run after the other, within a budget of time."""
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+
+from totune.baselines.base import Baseline
+from totune.metrics import METRICS
+from totune.progress import Progress
+from totune.strategies.base import Strategy
+from totune.study.config import RunConfig
+from totune.study.records import RunRecord
+from totune.study.run import Context, run
+from totune.study.store import Store
+
+Runs = Sequence[tuple[RunConfig, Strategy | Baseline]]
+
+
+def execute(
+    runs: Runs,
+    context: Context,
+    store: Store,
+    budget: float | None = None,
+    on_record: Callable[[list[RunRecord]], None] = lambda _: None,
+) -> list[RunRecord]:
+    """Runs every configuration that has no finished record yet.
+
+    Args:
+        runs: configurations in the order they are to run.
+        context: what they share.
+        store: where records are kept.
+        budget: seconds after which no further run is begun, and within which a run must be
+            expected to end (by the longest run of its strategy so far); None for no limit.
+        on_record: told the records so far after each run.
+
+    Returns:
+        The records of all runs that are finished or have failed.
+    """
+    records: list[RunRecord] = []
+    skipped: list[str] = []
+    longest: dict[str, float] = {}
+    began = time.monotonic()
+    for number, (config, member) in enumerate(runs, start=1):
+        record = store.record(config.fingerprint)
+        if record is None or record.status == "failed":
+            left = None if budget is None else budget - (time.monotonic() - began)
+            if left is not None and left < longest.get(config.label, 0.0):
+                skipped.append(f"{config.label} seed {config.seed}")
+                continue
+            context.progress.say(f"run {number}/{len(runs)}: {config.label}, seed {config.seed}")
+            start = time.monotonic()
+            record = run(config, member, context, store)
+            longest[config.label] = max(longest.get(config.label, 0.0), time.monotonic() - start)
+            _tell(record, context.progress)
+        records.append(record)
+        keep_best_weights(store, records, context.settings.metric)
+        on_record(records)
+    if skipped:
+        context.progress.warn(
+            f"The budget of {budget:.0f} s is used up; not run: {', '.join(skipped)}. The same "
+            "command with a larger budget runs only these."
+        )
+    return records
+
+
+def best_run(records: Sequence[RunRecord], label: str, metric: str) -> RunRecord | None:
+    """The finished run of a strategy with the best dev score (the first of equals)."""
+    sign = 1 if METRICS[metric].higher_is_better else -1
+    runs = [r for r in records if r.strategy == label and r.status == "finished"]
+    return max(runs, key=lambda r: sign * r.dev[metric], default=None)
+
+
+def keep_best_weights(store: Store, records: Sequence[RunRecord], metric: str) -> None:
+    """Drops the weights of every run but the best by dev score of its strategy."""
+    for label in {record.strategy for record in records}:
+        best = best_run(records, label, metric)
+        for record in records:
+            if record.strategy == label and record is not best:
+                shutil.rmtree(store.weights(record.fingerprint), ignore_errors=True)
+
+
+def _tell(record: RunRecord, progress: Progress) -> None:
+    name = f"{record.strategy} seed {record.seed}"
+    if record.status == "failed":
+        progress.warn(f"{name} failed: {record.error}")
+    elif record.degenerate:
+        progress.warn(f"{name} {record.degenerate}: counted apart from the others")

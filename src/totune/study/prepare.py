@@ -1,0 +1,224 @@
+"""From a study's settings to what its runs share: data, task, encoder, pieces, cache."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from totune.baselines.base import Baseline
+from totune.data.batches import tokenize
+from totune.data.examples import Dataset, TaskName
+from totune.data.sources import load_dataset
+from totune.encoders.loading import Loaded, load_encoder
+from totune.encoders.sources import DEFAULT_ENCODER
+from totune.errors import ConfigError
+from totune.features import FeatureCache
+from totune.machine import choose_precision
+from totune.progress import Progress
+from totune.registry import did_you_mean, options_of
+from totune.strategies.base import Strategy
+from totune.study.config import Member, RunConfig, assign_options, check_members
+from totune.study.run import Context
+from totune.tasks.base import TASKS, Task
+from totune.training.devices import Devices
+from totune.training.inputs import Split
+from totune.training.trainer import TrainingSettings
+
+DEFAULT_STRATEGIES = ("tf-idf", "feature-extraction", "last-2", "fine-tuning")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that can be said about a study; the command line's options have these names.
+
+    Attributes:
+        model: hub id, local folder, or the alias `minilm`.
+        strategies: what is compared: names, or mappings {strategy, options, label}.
+        seeds: how many seeds (0, 1, ...), or which ones.
+        head: the task network on top.
+        options: `NAME` or `STRATEGY.NAME` -> value, for options of strategies and `head.NAME`.
+        text, pair, label: columns; detected if None.
+        task: "classification" or "regression"; detected if None.
+        encoding: of the data files; UTF-8 if None.
+        fraction: share of every split that is used, stratified.
+        split_seed: fixes the splits that are made where the data has none.
+        metric: the metric that decides; the task's first if None.
+        max_length: inputs are cut after this many word pieces (at most the encoder's own limit).
+        per_device_train_batch_size: rows per optimizer step and process.
+        max_grad_norm: gradient clipping.
+        precision: "auto", "bf16" or "fp32".
+        tolerance: how much worse than the best a cheaper strategy may be, in the metric's own unit
+            (0.005 is half a point of accuracy).
+        budget: seconds after which no further run is begun; None for no limit.
+        cache_dir: where frozen features are kept.
+        cache_budget: bytes they may take; a quarter of the free disk if None.
+    """
+
+    model: str = DEFAULT_ENCODER
+    strategies: Sequence[str | Mapping[str, Any]] = DEFAULT_STRATEGIES
+    seeds: int | Sequence[int] = 3
+    head: str = "linear"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
+    pair: str | None = None
+    label: str | None = None
+    task: TaskName | None = None
+    encoding: str | None = None
+    fraction: float = 1.0
+    split_seed: int = 0
+    metric: str | None = None
+    max_length: int = 256
+    per_device_train_batch_size: int = 32
+    max_grad_norm: float = 1.0
+    precision: str = "auto"
+    tolerance: float = 0.005
+    budget: float | None = None
+    cache_dir: Path | None = None
+    cache_budget: int | None = None
+
+    @property
+    def seed_list(self) -> list[int]:
+        return list(range(self.seeds)) if isinstance(self.seeds, int) else list(self.seeds)
+
+    def check(self) -> list[Member]:
+        """The members with their options; finds every fault before anything is loaded.
+
+        Raises:
+            ConfigError: with all faults.
+        """
+        faults = [fault for fault in self._faults() if fault]
+        members: list[Member] = []
+        try:
+            members = [Member.parse(spec, self.head) for spec in self.strategies]
+            check_members(members)
+            members = assign_options(members, self.options)
+            check_members(members)
+        except ConfigError as error:
+            faults += error.faults
+        except TypeError as error:
+            faults.append(f"a member of strategies is not {{strategy, options, label}}: {error}.")
+        if faults:
+            raise ConfigError(faults)
+        return members
+
+    def _faults(self) -> list[str]:
+        limits = {
+            "fraction": (0 < self.fraction <= 1, "above 0 and at most 1"),
+            "seeds": (bool(self.seed_list) and min(self.seed_list) >= 0, "at least 1"),
+            "max_length": (self.max_length >= 8, "at least 8 word pieces"),
+            "per_device_train_batch_size": (self.per_device_train_batch_size >= 1, "at least 1"),
+            "max_grad_norm": (self.max_grad_norm > 0, "above 0"),
+            "tolerance": (self.tolerance >= 0, "at least 0"),
+            "strategies": (bool(self.strategies), "at least one name"),
+        }
+        return [
+            f"{name}={getattr(self, name)!r} is out of range: it must be {limit}."
+            for name, (holds, limit) in limits.items()
+            if not holds
+        ]
+
+
+def prepare(data: Any, settings: Settings, progress: Progress) -> Context:
+    """Loads and tokenises everything that the runs of a study share."""
+    devices = Devices()
+    dataset = load_dataset(
+        data,
+        text=settings.text,
+        pair=settings.pair,
+        label=settings.label,
+        task=settings.task,
+        encoding=settings.encoding,
+        fraction=settings.fraction,
+        split_seed=settings.split_seed,
+    )
+    for note in dataset.notes:
+        progress.say(note)
+    for warning in dataset.warnings:
+        progress.warn(warning)
+    task = TASKS.get(dataset.columns.task).from_examples(dataset.train)
+    metric = check_metric(settings.metric, task)
+    loaded = load_encoder(settings.model)
+    progress.say(loaded.note)
+    loaded.encoder.to(devices.device)
+    max_length = min(settings.max_length, loaded.encoder.max_length)
+    batch_size = settings.per_device_train_batch_size * devices.world
+    return Context(
+        dataset=dataset,
+        task=task,
+        loaded=loaded,
+        splits=tokenize_splits(dataset, task, loaded, max_length, progress),
+        cache=FeatureCache(settings.cache_dir, settings.cache_budget, progress),
+        settings=TrainingSettings(metric, batch_size, settings.max_grad_norm),
+        precision=choose_precision(settings.precision, devices.device),
+        max_length=max_length,
+        devices=devices,
+        progress=progress,
+    )
+
+
+def check_metric(name: str | None, task: Task) -> str:
+    """The metric that decides: `name`, or the task's first.
+
+    Raises:
+        ConfigError: if the task has no such metric.
+    """
+    if name is None:
+        return task.metrics[0]
+    if name not in task.metrics:
+        hint = did_you_mean(name, task.metrics)
+        raise ConfigError(f"metric {name!r} is none of the task {task.name}. {hint}")
+    return name
+
+
+def tokenize_splits(
+    dataset: Dataset, task: Task, loaded: Loaded, max_length: int, progress: Progress
+) -> dict[Any, Split]:
+    """Every split as pieces with targets; says how many rows were truncated."""
+    splits = {}
+    for name, examples in dataset.splits().items():
+        pieces = tokenize(examples, loaded.tokenizer, max_length)
+        if pieces.truncated:
+            share = 100 * pieces.truncated / len(pieces)
+            progress.warn(
+                f"{pieces.truncated} of {len(pieces)} {name} rows ({share:.1f}%) are longer than "
+                f"{max_length} word pieces and were cut; --max-length raises the limit."
+            )
+        splits[name] = Split(name, pieces, task.targets(examples.labels or ()))
+    return splits
+
+
+def configurations(
+    members: Sequence[Member], seeds: Sequence[int], context: Context
+) -> list[tuple[RunConfig, Strategy | Baseline]]:
+    """Every run of a study, seed by seed, so that a study cut short compares equals."""
+    rows = [(member, member.create()) for member in members]
+    fingerprint = context.loaded.encoder.fingerprint()
+    return [
+        (_configuration(member, made, seed, fingerprint, context), made)
+        for seed in seeds
+        for member, made in rows
+    ]
+
+
+def _configuration(
+    member: Member, made: Strategy | Baseline, seed: int, fingerprint: str, context: Context
+) -> RunConfig:
+    head: dict[str, Any] = {}
+    used = not isinstance(made, Baseline) or made.needs_encoder
+    settings: dict[str, Any] = {}
+    if used:
+        settings = {"max_length": context.max_length, "precision": context.precision}
+    if isinstance(made, Strategy):
+        chosen = member.create_head(made.head_defaults(context.loaded.encoder))
+        head = {"name": chosen.name, "options": options_of(chosen)}
+        settings |= asdict(context.settings)
+    return RunConfig(
+        label=member.label or made.label,
+        strategy={"name": made.name, "options": options_of(made)},
+        head=head,
+        seed=seed,
+        data=context.dataset.digest(),
+        task=context.task.to_json(),
+        model=fingerprint if used else "",
+        settings=settings,
+    )

@@ -1,0 +1,126 @@
+"""What a run leaves behind: plain data, written once, from which every table is drawn."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from totune.training.history import EpochRecord
+
+__all__ = ["Costs", "EpochRecord", "RunRecord", "StudyInfo"]
+
+Status = Literal["finished", "failed"]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a run costs.
+
+    Attributes:
+        trainable_parameters: the most that trained in any phase.
+        total_parameters: encoder, mixing and head together.
+        train_seconds: training proper, evaluations on dev included.
+        feature_seconds: time to compute the frozen features this run read, whichever run of
+            whichever study computed them: what the run would have cost alone.
+        examples_per_second: training examples per second of training proper.
+        peak_memory_bytes: peak resident memory of the process while it ran (device memory on a
+            GPU).
+        storage_bytes: what must be stored per task on top of the shared encoder.
+        latency_milliseconds: prediction time per example in batches, from raw text.
+    """
+
+    trainable_parameters: int
+    total_parameters: int
+    train_seconds: float
+    feature_seconds: float
+    examples_per_second: float
+    peak_memory_bytes: int
+    storage_bytes: int
+    latency_milliseconds: float
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run: one task, one strategy, one seed.
+
+    Attributes:
+        fingerprint: hash of the canonical configuration and the data: the run's identity.
+        strategy: the name it is compared under ("last-2", "tf-idf").
+        config: the whole canonical configuration.
+        seeds: {"init": ..., "order": ...}: initialisation and data order, drawn apart.
+        degenerate: why the result is useless although the run finished ("predicts only 'neg'"),
+            or None.
+        error: the message of a failed run, or None.
+        predictions: name of the npz file beside the record with arrays `targets`, `predictions`
+            (class indices or scores) and `scores` (class probabilities [N, C]; classification).
+    """
+
+    fingerprint: str
+    strategy: str
+    seed: int
+    status: Status
+    config: dict[str, Any]
+    seeds: dict[str, int]
+    precision: str
+    epochs: list[EpochRecord] = field(default_factory=list)
+    best_epoch: int = -1
+    dev: dict[str, float] = field(default_factory=dict)
+    test: dict[str, float] = field(default_factory=dict)
+    costs: Costs | None = None
+    predictions: str | None = None
+    degenerate: str | None = None
+    error: str | None = None
+    finished_at: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "RunRecord":
+        costs = data.get("costs")
+        return cls(
+            **{
+                **data,
+                "epochs": [EpochRecord(**epoch) for epoch in data.get("epochs", [])],
+                "costs": None if costs is None else Costs(**costs),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class StudyInfo:
+    """`study.json`: what was compared, on what, where.
+
+    Attributes:
+        data: name, digest, split sizes, columns, label names (classification), notes, warnings.
+        model: reference as given, resolved name, kind, fingerprint, parameters.
+        metric: the metric that strategies are compared on ("accuracy", "pearson", ...).
+        metrics: every reported metric, the main one first.
+        settings: seeds, precision, batch size, max_length, budget and the like.
+        strategies: names in the order asked for.
+        runs: fingerprints of the runs that belong to it; the folder may hold others, of earlier
+            settings.
+        versions: of totune, torch, transformers, Python ...
+        machine: processor, cores, memory, devices.
+        command: the command line that made it, if any.
+    """
+
+    name: str
+    task: str
+    data: dict[str, Any]
+    model: dict[str, Any]
+    metric: str
+    metrics: list[str]
+    strategies: list[str]
+    seeds: list[int]
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    machine: dict[str, Any]
+    command: str = ""
+    created_at: str = ""
+    runs: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "StudyInfo":
+        return cls(**data)

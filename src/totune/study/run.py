@@ -1,0 +1,247 @@
+"""One run: one task, one strategy (or baseline), one seed, from its configuration to its record."""
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from totune.baselines.base import Baseline
+from totune.data.batches import tokenize
+from totune.data.examples import Dataset, Examples, SplitName
+from totune.encoders.loading import Loaded
+from totune.encoders.mixing import View
+from totune.errors import TotuneError
+from totune.features import FeatureCache, compute
+from totune.heads.base import HEADS
+from totune.machine import Precision, peak_memory, reset_peak_memory
+from totune.model import Model
+from totune.progress import Progress
+from totune.strategies.base import Strategy
+from totune.strategies.phases import Phase
+from totune.study.config import RunConfig
+from totune.study.records import Costs, RunRecord
+from totune.study.store import Store
+from totune.tasks.base import UNKNOWN, Task
+from totune.training.devices import Devices
+from totune.training.inputs import Source, Split, open_source, predict
+from totune.training.optimizer import trained_names
+from totune.training.trainer import Trainer, TrainingSettings
+
+LATENCY_ROWS = 128
+PREDICTIONS = "predictions.npz"
+
+
+@dataclass
+class Context:
+    """What all runs of a study share: data, encoder, cache, settings.
+
+    Attributes:
+        dataset: the three splits as text.
+        task: the label space.
+        loaded: the pretrained encoder and its tokenizer; never trained itself.
+        splits: the three splits as pieces.
+        max_length: the longest input, in word pieces.
+    """
+
+    dataset: Dataset
+    task: Task
+    loaded: Loaded
+    splits: dict[SplitName, Split]
+    cache: FeatureCache
+    settings: TrainingSettings
+    precision: Precision
+    max_length: int
+    devices: Devices
+    progress: Progress
+
+    def embed(self, examples: Examples) -> np.ndarray:
+        """Mean-pooled top-layer vectors [N, H] of the frozen encoder, from the cache."""
+        pieces = tokenize(examples, self.loaded.tokenizer, self.max_length)
+        encoder = self.loaded.encoder
+        view = View((encoder.depth,), "mean")
+        features = self.cache.features(encoder, pieces, view, self.precision, "sentence vectors")
+        if features is None:
+            features = compute(encoder, pieces, view, self.precision == "bf16")
+        return features.rows(np.arange(len(pieces)))[:, 0].float().numpy()
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What the two kinds of runs hand over to be recorded."""
+
+    dev: np.ndarray
+    test: np.ndarray
+    costs: Costs
+    fields: dict[str, Any]
+    save_weights: Callable[[Path], None]
+
+
+def run(
+    config: RunConfig, member: Strategy | Baseline, context: Context, store: Store
+) -> RunRecord:
+    """Runs one configuration and stores its record.
+
+    A fault of the run itself becomes a record with status "failed"; an interruption leaves the
+    checkpoint of the last finished epoch behind.
+    """
+    try:
+        if isinstance(member, Baseline):
+            result = _run_baseline(config, member, context)
+        else:
+            result = _run_strategy(config, member, context, store)
+    except (TotuneError, RuntimeError, ValueError, MemoryError) as error:
+        record = _record(config, context, status="failed", error=f"{error}")
+        store.save(record, {})
+        return record
+    record, arrays = _score(config, context, result)
+    result.save_weights(store.weights(config.fingerprint))
+    store.save(record, arrays)
+    return record
+
+
+def build_model(
+    config: RunConfig, strategy: Strategy, context: Context
+) -> tuple[Model, list[Phase]]:
+    """A fresh model with the strategy's modules in it, and its plan."""
+    torch.manual_seed(config.seeds["init"])
+    encoder = copy.deepcopy(context.loaded.encoder)
+    head = HEADS.create(config.head["name"], config.head["options"])
+    readout = strategy.readout(encoder)
+    model = Model(encoder, readout, head, context.task.outputs, context.precision)
+    strategy.prepare(model)
+    return model, strategy.plan(model)
+
+
+def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store: Store) -> _Result:
+    reset_peak_memory(context.devices.device)
+    context.cache.begin_account()
+    model, plan = build_model(config, strategy, context)
+    trainer = Trainer(
+        model,
+        context.task,
+        context.splits["train"],
+        context.splits["dev"],
+        context.settings,
+        config.seeds["order"],
+        cache=context.cache,
+        checkpoint=store.checkpoint(config.fingerprint),
+        devices=context.devices,
+        progress=context.progress,
+    )
+    history = trainer.fit(plan)
+    outputs = {name: _outputs(model, context, name) for name in ("dev", "test")}
+    parameters = model.unique_parameters()
+    trained = {name: parameters[name] for name in trained_names(model, plan)}
+    costs = Costs(
+        trainable_parameters=sum(p.numel() for p in trained.values()),
+        total_parameters=sum(p.numel() for p in parameters.values()),
+        train_seconds=history.train_seconds,
+        feature_seconds=context.cache.account,
+        examples_per_second=history.examples / max(history.step_seconds, 1e-9),
+        peak_memory_bytes=peak_memory(context.devices.device),
+        storage_bytes=sum(p.numel() * p.element_size() for p in trained.values()),
+        latency_milliseconds=_latency(context, lambda rows: _predict_texts(model, context, rows)),
+    )
+    fields = {"epochs": history.epochs, "best_epoch": history.best + 1}
+
+    def save_weights(folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        tensors = {name: p.detach().cpu().contiguous() for name, p in trained.items()}
+        save_file(tensors, folder / "trained.safetensors")
+
+    return _Result(outputs["dev"], outputs["test"], costs, fields, save_weights)
+
+
+def _run_baseline(config: RunConfig, baseline: Baseline, context: Context) -> _Result:
+    reset_peak_memory()
+    data = context.dataset
+    filling = context.cache.seconds
+    context.cache.begin_account()
+    targets = context.task.targets(data.train.labels or ())
+    began = time.perf_counter()
+    embed = context.embed if baseline.needs_encoder else None
+    fitted = baseline.fit(data.train, targets, context.task, config.seeds["init"], embed)
+    seconds = max(time.perf_counter() - began - (context.cache.seconds - filling), 1e-9)
+    encoder = context.loaded.encoder if baseline.needs_encoder else None
+    frozen = 0 if encoder is None else sum(p.numel() for p in encoder.parameters())
+    costs = Costs(
+        trainable_parameters=fitted.parameters,
+        total_parameters=fitted.parameters + frozen,
+        train_seconds=seconds,
+        feature_seconds=context.cache.account,
+        examples_per_second=len(data.train) / seconds,
+        peak_memory_bytes=peak_memory(),
+        storage_bytes=fitted.parameters * 8,
+        latency_milliseconds=_latency(context, fitted.outputs),
+    )
+    return _Result(fitted.outputs(data.dev), fitted.outputs(data.test), costs, {}, fitted.save)
+
+
+def _outputs(model: Model, context: Context, name: SplitName) -> np.ndarray:
+    """Outputs [N, C] of the trained model; what was frozen to the end comes from the cache."""
+    frozen = model.freeze_prefix()
+    source = open_source(context.splits[name], model, context.cache, frozen)
+    return predict(model, source, context.task, context.devices)
+
+
+def _predict_texts(model: Model, context: Context, rows: Examples) -> np.ndarray:
+    """From raw text, as a served model would: nothing cached."""
+    split = Split("latency", tokenize(rows, context.loaded.tokenizer, context.max_length))
+    return predict(model, Source(split), context.task, context.devices)
+
+
+def _latency(context: Context, outputs: Callable[[Examples], np.ndarray]) -> float:
+    """Milliseconds per example over a batch of test rows, after one warm-up call."""
+    rows = context.dataset.test.take(range(min(LATENCY_ROWS, len(context.dataset.test))))
+    outputs(rows.take(range(min(8, len(rows)))))
+    began = time.perf_counter()
+    outputs(rows)
+    return (time.perf_counter() - began) * 1000 / len(rows)
+
+
+def _score(
+    config: RunConfig, context: Context, result: _Result
+) -> tuple[RunRecord, dict[str, np.ndarray]]:
+    """The record of a finished run and the arrays of its test predictions."""
+    task, metrics = context.task, {}
+    for name, outputs in (("dev", result.dev), ("test", result.test)):
+        targets = task.targets(context.dataset.splits()[name].labels or ())  # type: ignore[index]
+        predictions = task.predictions(outputs)
+        metrics[name] = task.evaluate(targets, predictions)
+    arrays = {"targets": targets, "predictions": predictions}
+    scores = task.scores(result.test)
+    if scores is not None:
+        arrays["scores"] = scores
+    degenerate = task.degenerate(targets[targets != UNKNOWN], predictions)
+    record = _record(
+        config,
+        context,
+        status="finished",
+        dev=metrics["dev"],
+        test=metrics["test"],
+        costs=result.costs,
+        predictions=PREDICTIONS,
+        degenerate=degenerate,
+        **result.fields,
+    )
+    return record, arrays
+
+
+def _record(config: RunConfig, context: Context, **fields: Any) -> RunRecord:
+    return RunRecord(
+        fingerprint=config.fingerprint,
+        strategy=config.label,
+        seed=config.seed,
+        config=config.to_json(),
+        seeds=config.seeds,
+        precision=context.precision if config.model else "fp64",
+        finished_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        **fields,
+    )

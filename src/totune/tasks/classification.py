@@ -1,0 +1,67 @@
+"""One of several classes per text or pair: cross-entropy, accuracy, F1, Matthews."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from torch import Tensor
+from torch.nn import functional
+
+from totune.data.examples import Examples, Label
+from totune.metrics import METRICS
+from totune.tasks.base import TASKS, UNKNOWN, Task
+
+
+@TASKS.register("classification")
+@dataclass(frozen=True)
+class Classification(Task):
+    """Single-label classification.
+
+    Attributes:
+        labels: the class names in sorted order; with two, the second is the positive class of F1.
+    """
+
+    labels: tuple[str, ...]
+
+    @property
+    def outputs(self) -> int:
+        return len(self.labels)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return ("accuracy", "f1", "matthews")
+
+    @classmethod
+    def from_examples(cls, train: Examples) -> "Classification":
+        return cls(tuple(sorted({str(label) for label in train.labels or ()})))
+
+    def targets(self, labels: Sequence[Label]) -> np.ndarray:
+        place = {label: index for index, label in enumerate(self.labels)}
+        return np.array([place.get(str(label), UNKNOWN) for label in labels], dtype=np.int64)
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return functional.cross_entropy(outputs, targets, ignore_index=UNKNOWN, reduction="none")
+
+    def predictions(self, outputs: np.ndarray) -> np.ndarray:
+        return np.asarray(outputs.argmax(axis=1))
+
+    def scores(self, outputs: np.ndarray) -> np.ndarray | None:
+        return np.asarray(softmax(outputs.astype(np.float64), axis=1), dtype=np.float32)
+
+    def evaluate(self, targets: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
+        classes = len(self.labels)
+        return {name: METRICS[name](targets, predictions, classes) for name in self.metrics}
+
+    def decode(self, predictions: np.ndarray) -> list[Label]:
+        return [self.labels[int(index)] for index in predictions]
+
+    def degenerate(self, targets: np.ndarray, predictions: np.ndarray) -> str | None:
+        found = np.unique(predictions)
+        if len(found) == 1 and len(np.unique(targets)) > 1:
+            return f"predicts only {self.labels[int(found[0])]!r}"
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "labels": list(self.labels)}

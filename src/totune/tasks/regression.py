@@ -1,0 +1,70 @@
+"""A number per text or pair: squared error on the label range, Pearson and Spearman."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+from torch.nn import functional
+
+from totune.data.examples import Examples, Label
+from totune.metrics import METRICS
+from totune.tasks.base import TASKS, Task
+
+
+@TASKS.register("regression")
+@dataclass(frozen=True)
+class Regression(Task):
+    """Regression to a score.
+
+    The head predicts the score scaled so that the training range is 0..1; predictions come back
+    on the labels' own scale.
+
+    Attributes:
+        low: the smallest training label.
+        high: the largest.
+    """
+
+    low: float
+    high: float
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return ("pearson", "spearman", "mse")
+
+    @classmethod
+    def from_examples(cls, train: Examples) -> "Regression":
+        values = [float(label) for label in train.labels or ()]
+        return cls(min(values), max(values))
+
+    def targets(self, labels: Sequence[Label]) -> np.ndarray:
+        return np.array([float(label) for label in labels], dtype=np.float32)
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        scaled = (targets - self.low) / (self.high - self.low)
+        return functional.mse_loss(outputs.squeeze(-1), scaled, reduction="none")
+
+    def predictions(self, outputs: np.ndarray) -> np.ndarray:
+        return self.low + outputs[:, 0] * (self.high - self.low)
+
+    def scores(self, outputs: np.ndarray) -> np.ndarray | None:
+        return None
+
+    def evaluate(self, targets: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
+        return {name: METRICS[name](targets, predictions) for name in self.metrics}
+
+    def decode(self, predictions: np.ndarray) -> list[Label]:
+        return [float(value) for value in predictions]
+
+    def degenerate(self, targets: np.ndarray, predictions: np.ndarray) -> str | None:
+        if np.ptp(predictions) < 1e-3 * (self.high - self.low):
+            return f"predicts {float(predictions.mean()):.3f} for every row"
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "low": self.low, "high": self.high}

@@ -1,0 +1,73 @@
+"""From a phase's groups to AdamW: who trains, at which rate, with which decay."""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from totune.model import Model
+from totune.strategies.phases import Phase
+
+
+def apply_phase(model: Model, phase: Phase) -> list[dict[str, Any]]:
+    """Freezes what the phase does not train and returns the optimizer's groups.
+
+    Weight decay applies to matrices alone, not to biases and norms.
+    """
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    parts = model.parts()
+    groups: list[dict[str, Any]] = []
+    seen: set[int] = set()
+    for group in phase.train:
+        covered = [p for part in parts if group.covers(part) for _, p in parts[part]]
+        fresh = list({id(p): p for p in covered if id(p) not in seen}.values())
+        seen.update(id(p) for p in fresh)
+        for decays in (True, False):
+            chosen = [p.requires_grad_() for p in fresh if (p.ndim >= 2) == decays]
+            if chosen:
+                decay = group.weight_decay if decays else 0.0
+                rates = {"lr": group.learning_rate, "peak": group.learning_rate}
+                groups.append({"params": chosen, "weight_decay": decay, **rates})
+    return groups
+
+
+def trained_names(model: Model, plan: list[Phase]) -> list[str]:
+    """Names of the parameters that any phase of the plan trains."""
+    parts = model.parts()
+    covered = {
+        id(parameter)
+        for part, named in parts.items()
+        for _, parameter in named
+        if any(group.covers(part) for phase in plan for group in phase.train)
+    }
+    return [name for name, p in model.unique_parameters().items() if id(p) in covered]
+
+
+def build_optimizer(
+    groups: list[dict[str, Any]], previous: torch.optim.Optimizer | None = None
+) -> torch.optim.AdamW:
+    """AdamW (Loshchilov and Hutter 2019) over the groups, bias-corrected.
+
+    Args:
+        groups: from `apply_phase`.
+        previous: the optimizer of the phase before; what trained there keeps its moments.
+    """
+    optimizer = torch.optim.AdamW(groups, fused=True)
+    if previous is not None:
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter in previous.state:
+                    optimizer.state[parameter] = previous.state[parameter]
+    return optimizer
+
+
+def set_rates(optimizer: torch.optim.Optimizer, factor: float) -> None:
+    """Sets every group's rate to `factor` times its peak."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * factor
+
+
+def trainable(model: nn.Module) -> list[nn.Parameter]:
+    """The parameters that train now."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -1,0 +1,271 @@
+"""The loop: runs the phases of a plan, knows no strategy.
+
+In each phase the frozen prefix is found and read from the cache; after each epoch the dev split is
+scored, the best state kept, and a checkpoint written from which a killed run continues to the same
+numbers.
+"""
+
+import hashlib
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from totune.data.batches import shuffled_batches
+from totune.errors import RunError
+from totune.features import FeatureCache
+from totune.metrics import METRICS
+from totune.model import Model
+from totune.progress import Progress
+from totune.strategies.phases import Phase
+from totune.tasks.base import UNKNOWN, Task
+from totune.training.checkpoints import (
+    load_checkpoint,
+    random_state,
+    restore_random_state,
+    save_atomically,
+)
+from totune.training.devices import Devices
+from totune.training.history import EpochRecord, History
+from totune.training.inputs import Source, Split, open_source, predict
+from totune.training.optimizer import (
+    apply_phase,
+    build_optimizer,
+    set_rates,
+    trainable,
+    trained_names,
+)
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """What holds for every strategy of a study.
+
+    Attributes:
+        metric: the dev metric that stops training and picks the best epoch.
+        train_batch_size: rows per optimizer step, over all processes.
+        max_grad_norm: gradients are clipped to this norm.
+    """
+
+    metric: str
+    train_batch_size: int = 32
+    max_grad_norm: float = 1.0
+
+
+class Trainer:
+    """Trains one model for one task by a plan of phases.
+
+    Args:
+        model: prepared by its strategy; trained in place and left in its best state.
+        task: loss and metrics.
+        train: the training split, with targets.
+        dev: the dev split, with targets.
+        settings: batch size, metric, clipping.
+        order_seed: fixes the order of the data, apart from initialisation.
+        cache: the prefix cache; None recomputes what is frozen.
+        checkpoint: where the state is kept between epochs; None keeps none.
+        devices: the processes that share this run.
+        progress: told of every step.
+        on_epoch: told of every finished epoch.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        task: Task,
+        train: Split,
+        dev: Split,
+        settings: TrainingSettings,
+        order_seed: int,
+        *,
+        cache: FeatureCache | None = None,
+        checkpoint: Path | None = None,
+        devices: Devices | None = None,
+        progress: Progress | None = None,
+        on_epoch: Callable[[EpochRecord], None] = lambda _: None,
+    ) -> None:
+        self.model, self.task, self.settings = model, task, settings
+        self.train_split, self.dev_split = train, dev
+        self.order_seed = order_seed
+        self.cache, self.checkpoint = cache, checkpoint
+        self.devices = devices or Devices()
+        self.progress = progress or Progress()
+        self.on_epoch = on_epoch
+        self.history = History()
+        self._best: dict[str, torch.Tensor] = {}
+        self._optimizer: torch.optim.Optimizer | None = None
+
+    def fit(self, plan: list[Phase]) -> History:
+        """Runs every phase and leaves the model in the state of its best epoch.
+
+        Raises:
+            RunError: if the loss stops being a number.
+        """
+        identity = _identity(plan, self.settings, self.order_seed)
+        names = trained_names(self.model, plan)
+        self._trained = {n: p for n, p in self.model.unique_parameters().items() if n in set(names)}
+        saved = load_checkpoint(self.checkpoint, identity) if self.checkpoint else None
+        first = 0 if saved is None else self._resume_model(saved)
+        for index in range(first, len(plan)):
+            self._run_phase(plan[index], index, identity, saved if index == first else None)
+        self._load(self._best)
+        self.model.eval()
+        return self.history
+
+    def _run_phase(
+        self, phase: Phase, index: int, identity: str, saved: dict[str, Any] | None
+    ) -> None:
+        self._optimizer = build_optimizer(apply_phase(self.model, phase), self._optimizer)
+        wrapped = self.devices.wrap(self.model)
+        if saved is not None:
+            self._optimizer.load_state_dict(saved["optimizer"])
+            restore_random_state(saved["random"])
+        frozen = self.model.freeze_prefix()
+        train = open_source(self.train_split, self.model, self.cache, frozen)
+        dev = open_source(self.dev_split, self.model, self.cache, frozen)
+        scores = self._scores(phase, index, saved)
+        while not phase.stop.ends(scores):
+            record = self._epoch(wrapped, phase, len(scores), train, dev, frozen)
+            scores.append(_score(record.dev, self.settings.metric))
+            self._keep(record)
+            self._save(index, identity, len(scores))
+
+    def _scores(self, phase: Phase, index: int, saved: dict[str, Any] | None) -> list[float]:
+        """Dev scores of this phase's epochs that an interrupted run had finished."""
+        done = 0 if saved is None else saved["epochs_in_phase"]
+        epochs = self.history.epochs[len(self.history.epochs) - done :]
+        return [_score(epoch.dev, self.settings.metric) for epoch in epochs]
+
+    def _epoch(
+        self, wrapped: nn.Module, phase: Phase, epoch: int, train: Source, dev: Source, frozen: int
+    ) -> EpochRecord:
+        began = time.perf_counter()
+        number = len(self.history.epochs) + 1
+        train_metrics = self._train_epoch(wrapped, phase, epoch, number, train)
+        self.history.step_seconds += time.perf_counter() - began
+        self.history.examples += len(train.split)
+        dev_metrics = self._evaluate(dev)
+        seconds = time.perf_counter() - began
+        cached = train.features is not None
+        return EpochRecord(phase.name, number, train_metrics, dev_metrics, seconds, frozen, cached)
+
+    def _train_epoch(
+        self, wrapped: nn.Module, phase: Phase, epoch: int, number: int, source: Source
+    ) -> dict[str, float]:
+        """One pass over the training data; its metrics, measured on the fly."""
+        wrapped.train()
+        size, lengths = self.settings.train_batch_size, source.split.pieces.lengths
+        batches = list(shuffled_batches(lengths, size, self.order_seed, number))
+        total = len(batches) * phase.stop.num_train_epochs
+        # Kept on the device, so that no step waits for a transfer.
+        outputs = torch.zeros(len(source.split), self.task.outputs, device=self.devices.device)
+        with self.progress.bar(f"epoch {number} ({phase.name})", len(source.split)) as bar:
+            for step, indices in enumerate(batches, start=epoch * len(batches)):
+                self._set_rate(phase.schedule.factor(step, total))
+                self._step(wrapped, source, indices, outputs)
+                bar.advance(len(indices))
+        return self._metrics(self.devices.total(outputs.cpu().numpy()), source.split)
+
+    def _step(
+        self, wrapped: nn.Module, source: Source, indices: np.ndarray, outputs: torch.Tensor
+    ) -> None:
+        """One optimizer step; writes the outputs [B, C] of this process's rows to `outputs`."""
+        own, counts = self.devices.share(indices)
+        batch, viewed = source.batch(own, self.devices.device)
+        result = wrapped(batch, viewed)
+        targets = source.split.targets
+        assert targets is not None, "training needs targets"
+        assert batch.targets is not None, "training needs targets"
+        known = max(1, int((targets[indices] != UNKNOWN).sum()))
+        share = self.devices.world / known if counts else 0.0
+        self._update(self.task.losses(result, batch.targets).sum() * share)
+        if counts:
+            outputs[own] = result.detach().float()
+
+    def _update(self, loss: torch.Tensor) -> None:
+        assert self._optimizer is not None, "a phase is running"
+        self.devices.backward(loss)
+        nn.utils.clip_grad_norm_(trainable(self.model), self.settings.max_grad_norm)
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+
+    def _set_rate(self, factor: float) -> None:
+        assert self._optimizer is not None, "a phase is running"
+        set_rates(self._optimizer, factor)
+
+    def _evaluate(self, source: Source) -> dict[str, float]:
+        return self._metrics(predict(self.model, source, self.task, self.devices), source.split)
+
+    def _metrics(self, outputs: np.ndarray, split: Split) -> dict[str, float]:
+        targets = split.targets
+        assert targets is not None
+        known = targets != UNKNOWN
+        scored, wanted = torch.from_numpy(outputs[known]), torch.from_numpy(targets[known])
+        loss = float(self.task.losses(scored, wanted).mean())
+        if not math.isfinite(loss):
+            raise RunError(
+                f"the loss on {split.name} became {loss} in epoch {len(self.history.epochs) + 1}: "
+                "use a smaller learning_rate, or --precision fp32."
+            )
+        return {**self.task.evaluate(targets, self.task.predictions(outputs)), "loss": loss}
+
+    def _keep(self, record: EpochRecord) -> None:
+        """Adds an epoch to the history, and its weights to memory if it is the best so far."""
+        epochs, metric = self.history.epochs, self.settings.metric
+        epochs.append(record)
+        best = self.history.best
+        if best < 0 or _score(record.dev, metric) > _score(epochs[best].dev, metric):
+            self.history.best = len(epochs) - 1
+            self._best = {name: p.detach().clone() for name, p in self._trained.items()}
+        self.on_epoch(record)
+
+    def _save(self, phase: int, identity: str, epochs_in_phase: int) -> None:
+        if self.checkpoint is None or not self.devices.is_main:
+            return
+        assert self._optimizer is not None
+        is_best = self.history.best == len(self.history.epochs) - 1
+        state = {
+            "identity": identity,
+            "phase": phase,
+            "epochs_in_phase": epochs_in_phase,
+            "history": asdict(self.history),
+            "weights": {name: p.detach() for name, p in self._trained.items()},
+            "best": {} if is_best else self._best,
+            "optimizer": self._optimizer.state_dict(),
+            "random": random_state(),
+        }
+        save_atomically(state, self.checkpoint)
+
+    def _resume_model(self, saved: dict[str, Any]) -> int:
+        """Restores weights and history; returns the phase to continue in."""
+        self._load(saved["weights"])
+        best = saved["best"] or saved["weights"]
+        self._best = {name: tensor.clone() for name, tensor in best.items()}
+        history = saved["history"]
+        epochs = [EpochRecord(**epoch) for epoch in history.pop("epochs")]
+        self.history = History(epochs, **history)
+        self.progress.say(f"continuing after epoch {len(epochs)}")
+        for epoch in epochs:
+            self.on_epoch(epoch)
+        return int(saved["phase"])
+
+    def _load(self, weights: dict[str, torch.Tensor]) -> None:
+        with torch.no_grad():
+            for name, parameter in self._trained.items():
+                parameter.copy_(weights[name])
+
+
+def _score(metrics: dict[str, float], metric: str) -> float:
+    """A dev metric as a score that is better when higher."""
+    value = metrics[metric]
+    return value if METRICS[metric].higher_is_better else -value
+
+
+def _identity(plan: list[Phase], settings: TrainingSettings, order_seed: int) -> str:
+    return hashlib.sha256(repr((plan, settings, order_seed)).encode()).hexdigest()
