@@ -38,6 +38,8 @@ def command_paths(group: typer.Typer) -> Iterator[list[str]]:
 def command_section(path: list[str]) -> str:
     """A command's heading and its `--help`."""
     result = CliRunner().invoke(app, [*path, "--help"], prog_name="totune")
+    if result.exit_code:
+        raise RuntimeError(f"{' '.join(path)} --help failed: {result.output}")
     lines = [line.rstrip() for line in result.output.strip("\n").splitlines()]
     title = " ".join(["totune", *path])
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
@@ -66,10 +68,9 @@ def reference() -> str:
     return "\n".join(sections)
 
 
-def dead_links() -> list[str]:
-    """Relative links in the project's pages that lead to no file."""
-    root = DOCS.parent
-    pages = [*root.glob("*.md"), *DOCS.glob("*.md")]
+def dead_links(root: Path) -> list[str]:
+    """Relative links in a project's pages that lead to no file."""
+    pages = [*root.glob("*.md"), *root.glob("docs/*.md")]
     return [
         f"{page.relative_to(root)}: {target}"
         for page in sorted(pages)
@@ -87,7 +88,7 @@ def main() -> int:
         REFERENCE.write_text(text, encoding="utf-8")
         print(f"{REFERENCE.relative_to(DOCS.parent)} written")
         return 0
-    faults = [f"a link leads nowhere: {link}" for link in dead_links()]
+    faults = [f"a link leads nowhere: {link}" for link in dead_links(DOCS.parent)]
     if not REFERENCE.exists() or REFERENCE.read_text(encoding="utf-8") != text:
         faults.append("docs/reference.md is stale; run `make docs`")
     print("\n".join(faults) or "docs are up to date")

@@ -1,0 +1,122 @@
+"""The application: its commands, and how each way of ending becomes an exit code.
+
+0 done; 1 a run failed, or totune did; 2 wrong usage or input; 130 interrupted.
+"""
+
+import os
+import sys
+import traceback
+from typing import Annotated, TextIO
+
+import typer
+
+import totune
+from totune.cli import cache, compare, doctor, evaluate, plan, predict, report, train
+from totune.cli import list as list_command
+from totune.errors import TotuneError
+
+INTERRUPTED = 130
+COMMANDS = {
+    "compare": compare,
+    "train": train,
+    "predict": predict,
+    "evaluate": evaluate,
+    "plan": plan,
+    "report": report,
+    "list": list_command,
+    "doctor": doctor,
+}
+
+app = typer.Typer(
+    name="totune",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        # --learning_rate, as transformers' scripts spell it, is --learning-rate.
+        "token_normalize_func": lambda token: token.replace("_", "-"),
+    },
+    epilog="Start with [bold]totune compare example:rotten-tomatoes[/bold]; every command's --help "
+    "has examples.",
+)
+for name, command in COMMANDS.items():
+    app.command(name, epilog=command.EXAMPLES)(command.run)
+app.add_typer(cache.app, name="cache")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"totune {totune.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", help="Show tracebacks (as TOTUNE_DEBUG=1 does)."),
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """To tune or not to tune? Finds the best way to adapt a text encoder to your data."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command line and ends the process with the exit code of how it went.
+
+    Args:
+        arguments: what follows the program's name; those of this process if None.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in arguments or os.environ.get("TOTUNE_DEBUG", "") not in ("", "0")
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    sys.exit(_run([one for one in arguments if one != "--debug"], debug))
+
+
+def _run(arguments: list[str], debug: bool) -> int:
+    try:
+        code = _invoke(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _mute(sys.stdout)
+        return 1
+    except TotuneError as error:
+        _tell(f"error: {error}", debug)
+        return error.exit_code
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")
+        hint = "" if debug else " (a fault of totune; --debug shows where)"
+        _tell(f"error: {reason}{hint}", debug)
+        return 1
+    if code == INTERRUPTED:
+        _tell(
+            "Interrupted. What had finished is kept; the same command again does only the rest.",
+            debug=False,
+        )
+    return code
+
+
+def _invoke(arguments: list[str]) -> int:
+    try:
+        app(arguments, prog_name="totune")
+    except SystemExit as end:  # how the application always ends
+        return end.code if isinstance(end.code, int) else int(bool(end.code))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+def _tell(message: str, debug: bool) -> None:
+    if debug:
+        traceback.print_exc()
+    print(message, file=sys.stderr)
+
+
+def _mute(stream: TextIO) -> None:
+    """Sends what is still buffered nowhere: the reader has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,107 @@
+"""What there is: the members of every plug-in folder with their options, as plain data."""
+
+import dataclasses
+import importlib
+import inspect
+import re
+import types
+import typing
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from totune.registry import Registry
+
+PLUGINS = ("strategies", "heads", "baselines", "tasks")
+KINDS = (*PLUGINS, "encoders")
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """A member's option; `default` is None where one must be given."""
+
+    name: str
+    type: str
+    default: str | None
+    summary: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A member of a plug-in folder, or an encoder."""
+
+    kind: str
+    name: str
+    summary: str
+    options: tuple[Option, ...]
+
+
+def entries(kind: str) -> list[Entry]:
+    """The members of one plug-in folder by name, or the encoders totune can take apart."""
+    if kind == "encoders":
+        return encoder_entries()
+    registry = find_registry(kind)
+    return [describe(kind, name, registry.get(name)) for name in registry.names()]
+
+
+def encoder_entries() -> list[Entry]:
+    """The aliases that `--model` knows and the model types that it takes."""
+    from totune.encoders.layouts import LAYOUTS
+    from totune.encoders.sources import ALIASES
+
+    aliases = [Entry("encoders", name, f"Short for {hub}.", ()) for name, hub in ALIASES.items()]
+    return aliases + [
+        Entry("encoders", name, "Any model of this type, by hub id or folder.", ())
+        for name in sorted(LAYOUTS)
+    ]
+
+
+def find_registry(kind: str) -> Registry[Any]:
+    """The registry that the folder's `base.py` owns."""
+    base = importlib.import_module(f"totune.{kind}.base")
+    return next(value for value in vars(base).values() if isinstance(value, Registry))
+
+
+def describe(kind: str, name: str, member: type) -> Entry:
+    """A member as data, from its dataclass fields and the docstrings of its class and bases."""
+    summary = (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
+    return Entry(kind, name, summary, tuple(_options(member)))
+
+
+def _options(member: type) -> Iterator[Option]:
+    if not dataclasses.is_dataclass(member):
+        return
+    hints = typing.get_type_hints(member)
+    told: dict[str, str] = {}
+    for one in reversed(member.__mro__):
+        told |= attribute_docs(one.__doc__ or "")
+    for field in dataclasses.fields(member):
+        if field.init:
+            summary = told.get(field.name, "")
+            yield Option(field.name, type_text(hints[field.name]), _default(field), summary)
+
+
+def _default(field: "dataclasses.Field[Any]") -> str | None:
+    if field.default is not dataclasses.MISSING:
+        return str(field.default)
+    if field.default_factory is not dataclasses.MISSING:
+        return str(field.default_factory())
+    return None
+
+
+def type_text(hint: Any) -> str:
+    """A type as a person would write its values: `top | scalar-mix`, `int`, `float | none`."""
+    if typing.get_origin(hint) is Literal:
+        return " | ".join(map(str, typing.get_args(hint)))
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return " | ".join(type_text(one) for one in typing.get_args(hint))
+    if hint is types.NoneType:
+        return "none"
+    return hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
+
+
+def attribute_docs(docstring: str) -> dict[str, str]:
+    """What the `Attributes:` section of a docstring says, by name."""
+    section = inspect.cleandoc(docstring).partition("Attributes:\n")[2]
+    section = re.split(r"^\S", section, maxsplit=1, flags=re.MULTILINE)[0]
+    found = re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", section, flags=re.MULTILINE)
+    return {name: re.sub(r"\s+", " ", text).strip() for name, text in found}

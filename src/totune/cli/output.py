@@ -1,0 +1,73 @@
+"""Where output goes: results to standard output, everything said on the way to standard error."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from totune.report import table as report
+
+
+def emit(data: Any) -> None:
+    """One JSON object on one line: the last line of standard output under `--json`."""
+    typer.echo(json.dumps(plain(data), allow_nan=False))
+
+
+def plain(value: Any) -> Any:
+    """`value` as what JSON can hold; a number that is not finite becomes null."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return plain(dataclasses.asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(inner) for inner in value]
+    if hasattr(value, "tolist"):  # NumPy arrays and scalars
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
+
+
+def show_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table for a person, on standard output; cells are text, not markup."""
+    table = Table(*map(escape, header), box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    Console().print(table)
+
+
+def show_report_table(table: "report.Table") -> None:
+    """A table of a report, on standard output: the same cells, numbers aligned right."""
+    drawn = Table(title=escape(table.title), title_justify="left", box=None, pad_edge=False)
+    for column in table.columns:
+        drawn.add_column(escape(column.name), justify="right" if column.numeric else "left")
+    for row in table.rows:
+        texts = [f"{cell.text}\n{cell.detail}".strip() for cell in row.cells]
+        if row.mark:
+            texts[0] += f"\n({row.mark})"
+        drawn.add_row(*map(escape, texts))
+    Console().print(drawn)
+    for note in table.notes:
+        typer.echo(note)
+
+
+def show_metrics(metrics: Mapping[str, Mapping[str, float]]) -> None:
+    """Metrics of one or more splits, a row for each, on standard output."""
+    from totune.report.formatting import metric_label, score
+
+    names = list(dict.fromkeys(name for values in metrics.values() for name in values))
+    show_table(
+        ("", *map(metric_label, names)),
+        [
+            (split, *(score(name, values.get(name)) for name in names))
+            for split, values in metrics.items()
+        ],
+    )

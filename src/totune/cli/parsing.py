@@ -1,0 +1,63 @@
+"""What a person types as values: durations, seeds, lists, `name=value`."""
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from totune.errors import ConfigError
+
+_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds from "90s", "30m", "1.5h" or "1h30m"; a bare number is seconds.
+
+    Raises:
+        ConfigError: when `text` is not a duration.
+    """
+    parts = re.findall(r"(\d+(?:\.\d+)?)(min|[smhd]?)", text.strip().lower())
+    if not parts or "".join(map("".join, parts)) != text.strip().lower():
+        raise ConfigError(f"{text!r} is not a duration; write one like 90s, 30m or 1h30m.")
+    return math.fsum(float(number) * _SECONDS[unit] for number, unit in parts)
+
+
+def parse_seeds(text: str) -> int | list[int]:
+    """How many seeds ("5"), or which ("3,7,11"; "3," is seed 3 alone).
+
+    Raises:
+        ConfigError: when `text` is neither.
+    """
+    if not re.fullmatch(r"\d+(,\d+)*,?", text.replace(" ", "")):
+        raise ConfigError(f"--seeds {text!r} is neither a number of seeds nor a list like 3,7,11.")
+    numbers = [int(number) for number in text.split(",") if number.strip()]
+    return numbers if "," in text else numbers[0]
+
+
+def parse_names(text: str) -> list[str]:
+    """Names with commas between."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def parse_assignments(pairs: Sequence[str]) -> dict[str, Any]:
+    """`NAME=VALUE` as a mapping; values are JSON (numbers, true, null, lists), else text.
+
+    Raises:
+        ConfigError: with every pair that is not one.
+    """
+    faults = [
+        f"--set {pair!r} is not of the form NAME=VALUE."
+        for pair in pairs
+        if not re.fullmatch(r"[\w.-]+=.*", pair, flags=re.DOTALL)
+    ]
+    if faults:
+        raise ConfigError(faults)
+    return {name: _value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

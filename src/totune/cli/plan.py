@@ -1,0 +1,124 @@
+"""`totune plan`: what a strategy would train, before anything is trained."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from totune.cli.options import Json, examples
+from totune.cli.output import emit, show_table
+from totune.cli.parsing import parse_assignments
+from totune.errors import ConfigError
+
+if TYPE_CHECKING:
+    from totune.model import Model
+    from totune.strategies.phases import Phase
+
+EXAMPLES = examples(
+    ("The top two layers of the default encoder:", "totune plan last-2"),
+    (
+        "A rate for each layer, on an encoder of which only config.json is there:",
+        "totune plan fine-tuning --model configs/bert --set layer_decay=0.9",
+    ),
+)
+
+
+def run(
+    strategy: Annotated[str, typer.Argument(help="A name of totune list strategies.")],
+    model: Annotated[str, typer.Option(help="Encoder; its config.json is enough.")] = "minilm",
+    head: Annotated[str, typer.Option(help="The task network on top.")] = "linear",
+    num_labels: Annotated[int, typer.Option(min=1, help="Classes; 1 for scores.")] = 2,
+    set: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option; repeatable.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show a strategy's phases and what they train, without training."""
+    facts = describe(strategy, model, head, num_labels, parse_assignments(set or []))
+    if json:
+        return emit(facts)
+    typer.echo(f"{facts['strategy']} on {facts['model']}, {facts['parameters']:,} parameters")
+    for number, phase in enumerate(facts["phases"], start=1):
+        typer.echo(f"\nPhase {number}: {phase['name']}. {phase['schedule']}, {phase['stop']}.")
+        show_table(
+            ("part", "parameters", "learning rate", "weight decay"),
+            [(row["part"], f"{row['parameters']:,}", *_rates(row)) for row in phase["parts"]],
+        )
+        typer.echo(f"{phase['trainable']:,} parameters train")
+
+
+def _rates(row: dict[str, Any]) -> tuple[str, str]:
+    if row["learning_rate"] is None:
+        return "frozen", ""
+    return f"{row['learning_rate']:g}", f"{row['weight_decay']:g}"
+
+
+def describe(
+    strategy: str, model: str, head: str, num_labels: int, options: dict[str, Any]
+) -> dict[str, Any]:
+    """The plan as plain data.
+
+    Raises:
+        ConfigError: for an unknown strategy, head or option, or a baseline, which has no plan.
+        ModelError: if the encoder's configuration cannot be had.
+    """
+    from totune.study.config import Member, assign_options, check_members
+
+    member = Member(strategy, head=head)
+    check_members([member])
+    (member,) = assign_options([member], options)
+    check_members([member])
+    if member.is_baseline:
+        raise ConfigError(f"{strategy!r} is a baseline: it trains no encoder and has no plan.")
+    built, name, phases = _build(member, model, num_labels)
+    return {
+        "strategy": strategy,
+        "model": name,
+        "parameters": sum(p.numel() for p in built.unique_parameters().values()),
+        "phases": [_phase(built, phase) for phase in phases],
+    }
+
+
+def _build(member: Any, reference: str, num_labels: int) -> "tuple[Model, str, list[Phase]]":
+    import torch
+
+    from totune.encoders.loading import plan_encoder
+    from totune.model import Model
+
+    encoder, source = plan_encoder(reference)
+    strategy = member.create()
+    head = member.create_head(strategy.head_defaults(encoder))
+    with torch.device("meta"):
+        model = Model(encoder, strategy.readout(encoder), head, num_labels)
+        strategy.prepare(model)
+    return model, source.name, strategy.plan(model)
+
+
+def _phase(model: "Model", phase: "Phase") -> dict[str, Any]:
+    """A phase as plain data; every part with the rate of the first group that covers it."""
+    parts, counted = [], dict[int, int]()
+    for part, named in model.parts().items():
+        group = next((group for group in phase.train if group.covers(part)), None)
+        sizes = {id(parameter): parameter.numel() for _, parameter in named}
+        if group is not None:
+            counted |= sizes  # shared layers count once
+        parts.append(
+            {
+                "part": part,
+                "parameters": sum(sizes.values()),
+                "learning_rate": group and group.learning_rate,
+                "weight_decay": group and group.weight_decay,
+            }
+        )
+    return {
+        "name": phase.name,
+        "schedule": _words(phase.schedule),
+        "stop": _words(phase.stop),
+        "trainable": sum(counted.values()),
+        "parts": [part for part in parts if part["parameters"]],
+    }
+
+
+def _words(item: Any) -> str:
+    options = ", ".join(f"{name}={value}" for name, value in asdict(item).items())
+    return f"{type(item).__name__}({options})"

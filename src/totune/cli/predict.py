@@ -1,0 +1,99 @@
+"""`totune predict`: labels for texts."""
+
+import csv
+import io
+import json as json_format
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from totune.cli.options import Json, examples
+from totune.cli.output import emit, plain
+from totune.errors import ConfigError
+from totune.registry import did_you_mean
+
+if TYPE_CHECKING:
+    from totune.data.examples import Examples
+    from totune.export import Predictor
+
+EXAMPLES = examples(
+    ("To the screen:", "totune predict studies/reviews/best new.csv"),
+    ("To a file (csv, tsv or jsonl):", "totune predict model new.txt --output predictions.csv"),
+)
+FORMATS = (".csv", ".tsv", ".jsonl")
+
+ModelFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL_DIR", help="The folder of totune train, or best/ in a study's folder."
+    ),
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="Of the input file; UTF-8 if not named.", show_default=False)
+]
+
+
+def run(
+    model_dir: ModelFolder,
+    input: Annotated[
+        str,
+        typer.Argument(
+            metavar="INPUT", help="A table with the columns of the training data, or a text a line."
+        ),
+    ],
+    output: Annotated[
+        Path | None, typer.Option(help="A csv, tsv or jsonl file; standard output if not named.")
+    ] = None,
+    encoding: Encoding = None,
+    json: Json = False,
+) -> None:
+    """Predict a label or a score for every row, in order, with its probability."""
+    if output is not None and output.suffix not in FORMATS:
+        hint = did_you_mean(output.suffix, FORMATS)
+        raise ConfigError(f"--output {output} ends in none of the formats written. {hint}")
+    from totune.data.sources import read_inputs
+    from totune.export import load_model
+
+    model = load_model(model_dir)
+    rows = predictions(model, read_inputs(input, columns_of(model), encoding=encoding))
+    if output is not None:
+        output.write_text(as_text(rows, output.suffix), encoding="utf-8")
+        typer.echo(f"{len(rows)} predictions written to {output}", err=True)
+    if json:
+        return emit({"rows": len(rows), "output": output, "predictions": None if output else rows})
+    if output is None:
+        typer.echo(as_text(rows, ".csv"), nl=False)
+
+
+def columns_of(model: "Predictor") -> Any:
+    """The columns that the model was trained on."""
+    from totune.data.examples import Columns
+
+    return Columns(**model.about["columns"])
+
+
+def predictions(model: "Predictor", rows: "Examples") -> list[dict[str, Any]]:
+    """The prediction of every row and, of a class, its probability."""
+    outputs = model.outputs(rows)
+    indices = model.task.predictions(outputs)
+    scores = model.task.scores(outputs)
+    found: list[dict[str, Any]] = [{"prediction": label} for label in model.task.decode(indices)]
+    if scores is not None:
+        for row, index, probabilities in zip(found, indices, scores, strict=True):
+            row["probability"] = round(float(probabilities[int(index)]), 6)
+    return found
+
+
+def as_text(rows: Sequence[dict[str, Any]], suffix: str) -> str:
+    """Predictions as the content of a csv, tsv or jsonl file."""
+    if suffix == ".jsonl":
+        return "".join(json_format.dumps(plain(row)) + "\n" for row in rows)
+    names = list(rows[0]) if rows else ["prediction"]
+    stream = io.StringIO()
+    delimiter = "\t" if suffix == ".tsv" else ","
+    writer = csv.DictWriter(stream, names, delimiter=delimiter, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(plain(row) for row in rows)
+    return stream.getvalue()

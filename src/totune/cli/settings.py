@@ -1,0 +1,135 @@
+"""The options of commands that train: one table, read into the settings of `totune.api`.
+
+Names and defaults are those of `totune.study.prepare.Settings` (a test compares them); it is not
+imported here because help should not wait for PyTorch.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from totune.cli.parsing import parse_assignments, parse_duration, parse_names, parse_seeds
+from totune.errors import ConfigError
+
+DATA, TRAINING, STUDY, MACHINE = "Data", "Training", "Study", "Machine"
+
+
+def _option(
+    name: str, kind: Any, panel: str, text: str, default: Any = None, metavar: str | None = None
+) -> inspect.Parameter:
+    """A keyword parameter as typer reads it."""
+    option = typer.Option(help=text, rich_help_panel=panel, metavar=metavar)
+    annotation = Annotated[kind, option]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, keyword, default=default, annotation=annotation)
+
+
+COMMON_OPTIONS = [
+    _option("model", str, TRAINING, "Encoder: a hub id, a local folder, or an alias.", "minilm"),
+    _option("head", str, TRAINING, "The task network on top.", "linear"),
+    _option(
+        "text", str | None, DATA, "Column of the text. Detected if not named.", metavar="COLUMN"
+    ),
+    _option("pair", str | None, DATA, "Column of the second text, for pairs.", metavar="COLUMN"),
+    _option("label", str | None, DATA, "Column of the label.", metavar="COLUMN"),
+    _option("task", str | None, DATA, "classification or regression. Detected if not named."),
+    _option("encoding", str | None, DATA, "Of the data files; UTF-8 if not named."),
+    _option("fraction", float, DATA, "Share of every split that is used.", 1.0),
+    _option("split_seed", int, DATA, "Fixes the splits that are made where data has none.", 0),
+    _option("metric", str | None, STUDY, "The metric that decides; the task's first if not named."),
+    _option("learning_rate", float | None, TRAINING, "Peak rate, of every strategy that has one."),
+    _option("num_train_epochs", int | None, TRAINING, "Epochs, of every strategy that has them."),
+    _option("warmup_ratio", float | None, TRAINING, "Share of the steps with a rising rate."),
+    _option("weight_decay", float | None, TRAINING, "Decoupled weight decay."),
+    _option("per_device_train_batch_size", int, TRAINING, "Rows per step and device.", 32),
+    _option("max_length", int, TRAINING, "Texts are cut after this many word pieces.", 256),
+    _option("max_grad_norm", float, TRAINING, "Gradients are clipped to this norm.", 1.0),
+    _option(
+        "set",
+        list[str] | None,
+        TRAINING,
+        "Any other option, as NAME=VALUE, STRATEGY.NAME=VALUE or head.NAME=VALUE; repeatable.",
+        metavar="NAME=VALUE",
+    ),
+    _option("precision", str, MACHINE, "auto, bf16 or fp32.", "auto"),
+    _option("cache_dir", Path | None, MACHINE, "Where frozen features are kept.", metavar="FOLDER"),
+    _option(
+        "cache_budget",
+        str | None,
+        MACHINE,
+        "What they may take, as 20GB; a quarter of the free disk if not named.",
+    ),
+]
+_STUDY_OPTIONS = [
+    _option(
+        "strategies",
+        str,
+        STUDY,
+        "What is compared, with commas between (totune list strategies, totune list baselines).",
+        "tf-idf,feature-extraction,last-2,fine-tuning",
+    ),
+    _option("seeds", str, STUDY, "How many seeds, or which: 3,7,11.", "3"),
+    _option(
+        "budget",
+        str | None,
+        STUDY,
+        "Begin no run after this time, as 30m or 2h.",
+        metavar="DURATION",
+    ),
+    _option(
+        "tolerance", float, STUDY, "How much worse than the best a cheaper strategy may be.", 0.005
+    ),
+]
+
+STUDY_OPTIONS = _STUDY_OPTIONS + COMMON_OPTIONS
+
+_MEMBER_OPTIONS = ("learning_rate", "num_train_epochs", "warmup_ratio", "weight_decay")
+
+
+def takes(
+    options: Sequence[inspect.Parameter],
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a command these options; it receives them in its `**settings`."""
+
+    def extend(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        parameters = [*(p.replace(kind=p.KEYWORD_ONLY) for p in own), *options]
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return command
+
+    return extend
+
+
+def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as typed, as keyword arguments of `totune.api`.
+
+    Raises:
+        ConfigError: with every value that cannot be read.
+    """
+    from totune.features import parse_size
+
+    readers: dict[str, Callable[[Any], Any]] = {
+        "strategies": parse_names,
+        "seeds": parse_seeds,
+        "budget": parse_duration,
+        "cache_budget": parse_size,
+        "set": parse_assignments,
+    }
+    settings: dict[str, Any] = {}
+    faults: list[str] = []
+    for name, value in given.items():
+        if value is None:
+            continue
+        try:
+            settings[name] = readers[name](value) if name in readers else value
+        except ConfigError as error:
+            faults += error.faults
+    if faults:
+        raise ConfigError(faults)
+    options = {name: settings.pop(name) for name in _MEMBER_OPTIONS if name in settings}
+    options |= settings.pop("set", {})
+    return {**settings, "options": options}

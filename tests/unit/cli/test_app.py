@@ -1,0 +1,136 @@
+"""Each way of ending has its exit code and its words; tracebacks only on demand."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import totune
+
+SRC = str(Path(totune.__file__).parents[1])
+PROGRAM = """
+import os, signal, typer
+from totune.cli.app import app, main
+from totune.errors import ConfigError, DataError, RunError
+
+@app.command()
+def fail(how: str):
+    if how == "data":
+        raise DataError("reviews.csv row 3: no text.")
+    if how == "config":
+        raise ConfigError(["First fault.", "Second fault."])
+    if how == "run":
+        raise RunError("fine-tuning, seed 1: the loss is not a number.")
+    if how == "bug":
+        raise KeyError("lost")
+    if how == "interrupt":
+        os.kill(os.getpid(), signal.SIGINT)
+    typer.echo("x" * 1_000_000 if how == "long" else "done \\u2013")
+
+main()
+"""
+
+
+def run(*arguments: str, **options: object) -> "subprocess.CompletedProcess[str]":
+    settings = {"capture_output": True, "text": True, **options}
+    environment = {**os.environ, "PYTHONPATH": SRC, **settings.pop("env", {})}
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    return subprocess.run(command, env=environment, timeout=60, check=False, **settings)
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "message"),
+    [
+        ("data", 2, "error: reviews.csv row 3: no text.\n"),
+        ("config", 2, "error: First fault.\nSecond fault.\n"),
+        ("run", 1, "error: fine-tuning, seed 1: the loss is not a number.\n"),
+        ("bug", 1, "error: KeyError: 'lost' (a fault of totune; --debug shows where)\n"),
+    ],
+)
+def test_a_fault_is_one_message_and_a_code(how: str, code: int, message: str):
+    ended = run("fail", how)
+    assert (ended.returncode, ended.stderr, ended.stdout) == (code, message, "")
+
+
+def test_success_is_0():
+    ended = run("fail", "not")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done –\n", "")
+
+
+def test_an_interrupt_is_130_and_says_what_is_kept():
+    ended = run("fail", "interrupt")
+    assert ended.returncode == 130
+    assert "What had finished is kept" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["fail"], ["fail", "not", "--colour"], ["nonsense"], ["--nonsense"], []],
+    ids=["missing argument", "unknown option", "unknown command", "unknown global option", "none"],
+)
+def test_wrong_usage_is_2(arguments: list[str]):
+    ended = run(*arguments)
+    assert ended.returncode == 2
+    assert "Usage: totune" in ended.stderr + ended.stdout
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (["--debug", "fail", "bug"], {}),
+        (["fail", "bug", "--debug"], {}),
+        (["fail", "bug"], {"TOTUNE_DEBUG": "1"}),
+    ],
+)
+def test_debug_shows_the_traceback(arguments: list[str], environment: dict[str, str]):
+    ended = run(*arguments, env=environment)
+    assert ended.returncode == 1
+    assert "Traceback" in ended.stderr
+    assert ended.stderr.endswith("error: KeyError: 'lost'\n")
+
+
+@pytest.mark.parametrize("how", ["long", "short"])
+def test_a_reader_that_leaves_causes_no_noise(how: str):
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = run("fail", how, capture_output=False, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
+def test_a_terminal_without_unicode_gets_a_substitute():
+    ended = run("fail", "not", env={"PYTHONIOENCODING": "latin-1"})
+    assert (ended.returncode, ended.stdout) == (0, "done ?\n")
+
+
+def test_the_version_is_the_packages():
+    assert run("--version").stdout == f"totune {totune.__version__}\n"
+
+
+def test_python_m_totune_is_the_command_line():
+    ended = subprocess.run(
+        [sys.executable, "-m", "totune", "list", "heads", "--json"],
+        env={**os.environ, "PYTHONPATH": SRC},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "linear" in [head["name"] for head in json.loads(ended.stdout)["heads"]]
+
+
+def test_help_waits_for_nothing_heavy():
+    heavy = {"torch", "transformers", "sklearn", "scipy", "matplotlib", "datasets"}
+    code = f"import sys, totune.cli; print(sorted({heavy} & set(sys.modules)))"
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": SRC},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout == "[]\n"

@@ -1,0 +1,57 @@
+"""`totune evaluate`."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from totune.cli.app import app
+from totune.errors import ConfigError, DataError
+
+ROWS = "review,verdict\nwhat a joy,pos\nsuch a dull bore,neg\na joy indeed,neg\n"
+
+
+def evaluate(*arguments: object) -> str:
+    words = ["evaluate", *map(str, arguments)]
+    return CliRunner().invoke(app, words, catch_exceptions=False).stdout
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_is_measured_whole(model: Path, tmp_path: Path):
+    facts = json.loads(evaluate(model, write(tmp_path / "labelled.csv", ROWS), "--json"))
+    assert facts["rows"] == 3
+    assert facts["metrics"]["accuracy"] == pytest.approx(2 / 3)
+
+
+def test_a_person_gets_points(model: Path, tmp_path: Path):
+    out = evaluate(model, write(tmp_path / "labelled.csv", ROWS))
+    assert "Accuracy" in out
+    assert "66.7" in out
+    assert "3 rows" in out
+
+
+def test_a_folder_is_measured_on_the_split_named(model: Path, tmp_path: Path):
+    write(tmp_path / "train.csv", "review,verdict\n" + "a joy,pos\na bore,neg\n" * 4)
+    write(tmp_path / "dev.csv", "review,verdict\nquite a joy,pos\na dull thing,neg\n")
+    write(tmp_path / "test.csv", "review,verdict\nmuch joy,neg\nsuch a bore,pos\n")
+    scores = {
+        split: json.loads(evaluate(model, tmp_path, "--split", split, "--json"))["metrics"]
+        for split in ("dev", "test")
+    }
+    assert scores["dev"]["accuracy"] == 1
+    assert scores["test"]["accuracy"] == 0
+
+
+def test_an_unknown_split_is_named(model: Path):
+    with pytest.raises(ConfigError, match=r"no split 'tst'\. Did you mean 'test'"):
+        evaluate(model, "x.csv", "--split", "tst")
+
+
+def test_rows_without_labels_cannot_be_measured(model: Path, tmp_path: Path):
+    with pytest.raises(DataError, match="no labels"):
+        evaluate(model, write(tmp_path / "plain.csv", "review\na joy\n"))

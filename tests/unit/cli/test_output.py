@@ -1,0 +1,45 @@
+"""Results as JSON and as tables, on standard output."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from totune.cli.output import emit, plain, show_table
+
+
+@dataclass(frozen=True)
+class Point:
+    x: float
+    tags: tuple[str, ...]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Point(1.5, ("a",)), {"x": 1.5, "tags": ["a"]}),
+        ({1: float("nan"), "b": float("inf")}, {"1": None, "b": None}),
+        (np.array([[1, 2]]), [[1, 2]]),
+        (np.float32(0.5), 0.5),
+        (np.array([np.nan, 1.0]), [None, 1.0]),
+        (Path("a/b"), str(Path("a/b"))),
+        (True, True),
+        (None, None),
+    ],
+)
+def test_plain(value: object, expected: object):
+    assert plain(value) == expected
+
+
+def test_emit_prints_one_line_of_valid_json(capsys: pytest.CaptureFixture[str]):
+    emit({"name": "films –\nreview", "score": float("nan")})
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    assert json.loads(out) == {"name": "films –\nreview", "score": None}
+
+
+def test_cells_are_text_not_markup(capsys: pytest.CaptureFixture[str]):
+    show_table(["name", "n"], [["[bold]x[/bold]", "[1]"]])
+    assert "[bold]x[/bold]  [1]" in capsys.readouterr().out

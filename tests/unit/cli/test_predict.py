@@ -1,0 +1,69 @@
+"""`totune predict`."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from totune.cli.app import app
+from totune.cli.predict import as_text
+from totune.errors import ConfigError, DataError, ModelError
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "new.csv"
+    path.write_text("id,review\n1,what a joy\n2,\n3,such a dull bore\n", encoding="utf-8")
+    return path
+
+
+def predict(*arguments: object) -> str:
+    words = ["predict", *map(str, arguments)]
+    return CliRunner().invoke(app, words, catch_exceptions=False).stdout
+
+
+def test_every_row_gets_a_prediction_in_order(model: Path, texts: Path):
+    rows = list(csv.DictReader(predict(model, texts).splitlines()))
+    assert [row["prediction"] for row in rows][::2] == ["pos", "neg"]
+    assert len(rows) == 3
+    assert all(0.5 <= float(row["probability"]) <= 1 for row in rows)
+
+
+def test_json_holds_the_predictions(model: Path, texts: Path):
+    facts = json.loads(predict(model, texts, "--json"))
+    assert facts["rows"] == 3
+    assert facts["predictions"][0]["prediction"] == "pos"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+def test_a_file_gets_what_the_screen_would(model: Path, texts: Path, tmp_path: Path, suffix: str):
+    output = tmp_path / f"out{suffix}"
+    assert predict(model, texts, "--output", output) == ""
+    rows = json.loads(predict(model, texts, "--json"))["predictions"]
+    assert output.read_text(encoding="utf-8") == as_text(rows, suffix)
+
+
+def test_formats_quote_what_they_must():
+    rows = [{"prediction": 'a,"b"\tc', "probability": 0.5}]
+    assert as_text(rows, ".csv") == 'prediction,probability\n"a,""b""\tc",0.5\n'
+    assert as_text(rows, ".tsv") == 'prediction\tprobability\n"a,""b""\tc"\t0.5\n'
+    assert json.loads(as_text(rows, ".jsonl")) == rows[0]
+
+
+def test_an_unknown_format_is_refused_before_anything_is_read(tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"Did you mean '\.csv'"):
+        predict("nowhere", "nothing", "--output", tmp_path / "out.cvs")
+
+
+def test_a_folder_without_a_model_is_named(tmp_path: Path, texts: Path):
+    with pytest.raises(ModelError, match="holds no model"):
+        predict(tmp_path, texts)
+
+
+def test_a_missing_column_is_named(model: Path, tmp_path: Path):
+    path = tmp_path / "other.csv"
+    path.write_text("id,reviews\n1,a joy\n", encoding="utf-8")
+    with pytest.raises(DataError, match="reviews"):
+        predict(model, path)
