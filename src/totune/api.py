@@ -1,5 +1,6 @@
 """The Python calls: `totune.compare`, `totune.train`, `totune.load`."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -21,10 +22,10 @@ from totune.report.table import Table
 from totune.report.write import ReportPaths, write_report
 from totune.strategies.base import Strategy
 from totune.study.config import RunConfig
-from totune.study.execute import best_run, execute
+from totune.study.execute import best_run, check_plans, execute
 from totune.study.prepare import Settings, configurations, prepare
 from totune.study.records import RunRecord, StudyInfo
-from totune.study.run import Context, build_model
+from totune.study.run import Context, build_model, run
 from totune.study.store import Store
 
 BEST = "best"
@@ -116,23 +117,29 @@ def compare(
     progress = progress or Progress()
     chosen = build(Settings, settings, "compare")
     members = chosen.check()
-    store = Store(Path(out))
+    store = _open_store(Path(out))
     context = prepare(data, chosen, progress)
     runs = configurations(members, chosen.seed_list, context)
     info = _describe(runs, chosen, context, command)
     _check_folder(store, info)
-    store.save_info(info)
+    check_plans(runs, context)
+    if context.devices.is_main:
+        store.save_info(info)
 
     def show(records: list[RunRecord]) -> None:
-        progress.table(summary_rows(records, info))
+        context.progress.table(summary_rows(records, info))
 
     records = execute(runs, context, store, chosen.budget, show)
+    if not records:
+        raise RunError(f"The budget of {chosen.budget:.0f} s left no time for any run.")
     if all(record.status == "failed" for record in records):
-        first = next((r.error for r in records), "the budget left no time for any")
-        raise RunError(f"No run finished. The first one's message: {first}")
+        raise RunError(f"No run finished. The first one's message: {records[0].error}")
+    context.devices.wait()  # all read what the main process wrote
     study = Study(store.folder)
     save_best(study, runs, context, store)
-    study.report()
+    if context.devices.is_main:
+        study.report()
+    context.devices.wait()
     return study
 
 
@@ -143,7 +150,7 @@ def summary_rows(records: Sequence[RunRecord], info: StudyInfo) -> list[dict[str
         runs = [r for r in records if r.strategy == label and r.status == "finished"]
         row = {"strategy": label, "runs": f"{len(runs)}/{len(info.seeds)}"}
         for metric in info.metrics:
-            values = [run.test[metric] for run in runs]
+            values = [record.test[metric] for record in runs]
             row[f"test {metric}"] = _mean_text(metric, values)
         seconds = [r.costs.train_seconds + r.costs.feature_seconds for r in runs if r.costs]
         row["time per run"] = duration(sum(seconds) / len(seconds)) if seconds else "–"
@@ -210,18 +217,27 @@ def _describe(
     )
 
 
+def _open_store(folder: Path) -> Store:
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; name a folder for the output.")
+    return Store(folder)
+
+
 def _check_folder(store: Store, info: StudyInfo) -> None:
     """A folder holds one study; other data or another encoder belong in another folder."""
     if not (store.folder / "study.json").is_file():
         return
     old = store.info()
-    faults = []
+    others = []
     if old.data.get("digest") != info.data["digest"]:
-        faults.append(f"{store.folder} holds a study of other data ({old.name}).")
+        others.append(f"other data ({old.name})")
     if old.model.get("fingerprint") != info.model["fingerprint"]:
-        faults.append(f"{store.folder} holds a study of another encoder ({old.model['name']}).")
-    if faults:
-        raise ConfigError([*faults, "Choose another folder with --out."])
+        others.append(f"another encoder ({old.model.get('name')})")
+    if others:
+        raise ConfigError(
+            f"{store.folder} holds a study of {' and '.join(others)}. "
+            "Choose another folder with --out."
+        )
 
 
 def save_best(
@@ -230,13 +246,23 @@ def save_best(
     context: Context,
     store: Store,
 ) -> None:
-    """Writes the advised strategy's best run (by dev score) into `best/`."""
+    """Writes the advised strategy's best run (by dev score) into `best/`, and nothing else there.
+
+    A study keeps the weights of the best runs alone. Where a later command asks for fewer seeds,
+    another run becomes the best; it runs again, to the same numbers.
+    """
+    if context.devices.is_main:
+        shutil.rmtree(study.best, ignore_errors=True)
     label = study.advice.recommended or study.advice.leaning
     record = best_run(study.records, label, study.info.metric) if label else None
     if record is None:
         return
-    config, member = next(run for run in runs if run[0].fingerprint == record.fingerprint)
-    save_run(study.folder / BEST, config, member, record, context, store)
+    config, member = next(each for each in runs if each[0].fingerprint == record.fingerprint)
+    if context.devices.agree(not store.weights(record.fingerprint).exists()):
+        context.progress.say(f"{label} seed {record.seed} runs again: its weights were not kept")
+        record = run(config, member, context, store)
+    if context.devices.is_main:
+        save_run(study.best, config, member, record, context, store)
 
 
 def save_run(
@@ -248,6 +274,7 @@ def save_run(
     store: Store,
 ) -> None:
     """Writes a finished run's model as a folder that `totune.load` reads."""
+    place = Path(context.loaded.reference).expanduser()
     about = {
         "strategy": record.strategy,
         "seed": record.seed,
@@ -255,7 +282,8 @@ def save_run(
         "max_length": context.max_length,
         "pairs": context.dataset.columns.pair is not None,
         "columns": asdict(context.dataset.columns),
-        "model": context.loaded.reference,
+        "model": str(place.resolve()) if place.is_dir() else context.loaded.reference,
+        "precision": context.precision,
         "data": context.dataset.name,
     }
     weights = store.weights(record.fingerprint)
@@ -301,14 +329,17 @@ def train(
     chosen = build(Settings, {**settings, "strategies": [strategy], "seeds": [seed]}, "train")
     members = chosen.check()
     folder = Path(out)
-    store = Store(folder / "training")
+    store = Store(_open_store(folder).folder / "training")
     context = prepare(data, chosen, progress)
     runs = configurations(members, [seed], context)
+    check_plans(runs, context)
     record = execute(runs, context, store)[0]
     if record.status == "failed":
         raise RunError(f"The run failed: {record.error}")
     config, member = runs[0]
-    save_run(folder, config, member, record, context, store)
+    if context.devices.is_main:
+        save_run(folder, config, member, record, context, store)
+    context.devices.wait()
     return load_model(folder)
 
 

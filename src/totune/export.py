@@ -25,12 +25,12 @@ from totune.data.examples import Examples, Label
 from totune.encoders.loading import load_encoder, quiet
 from totune.encoders.mixing import Readout, View
 from totune.encoders.transformers import TransformersEncoder
-from totune.errors import DataError, ModelError
+from totune.errors import ConfigError, DataError, ModelError
 from totune.features import compute
 from totune.heads.base import HEADS
 from totune.machine import choose_precision
 from totune.model import Model
-from totune.registry import options_of
+from totune.registry import build, options_of
 from totune.sequence_classifier import to_sequence_classifier, why_not
 from totune.tasks.base import Task, task_from_json
 from totune.training.devices import Devices
@@ -38,6 +38,8 @@ from totune.training.inputs import Source, Split, predict
 
 DESCRIPTION = "totune.json"
 HEAD = "head.safetensors"
+# What reading a folder with a file cut short, swapped or edited by hand can raise.
+_DAMAGE = (ValueError, TypeError, KeyError, SafetensorError, RuntimeError, OSError)
 
 
 def save_model(
@@ -118,6 +120,8 @@ class Predictor:
         if (examples.pairs is not None) != self.takes_pairs:
             wanted = "pairs of texts" if self.takes_pairs else "single texts"
             raise DataError(f"this model was trained on {wanted}; the input is not of that kind.")
+        if not len(examples):
+            return np.zeros((0, self.task.outputs), dtype=np.float32)
         return self._outputs(examples)
 
     def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Label]:
@@ -159,18 +163,23 @@ def load_model(folder: Path) -> Predictor:
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
         task = task_from_json(about["task"])
-        if about["kind"] == "baseline":
-            return _load_baseline(folder, task, about)
-        return _load_neural(folder, task, about)
-    except (ValueError, KeyError, SafetensorError, RuntimeError, OSError) as error:
-        raise ModelError(f"{folder} cannot be read as a model: {error}") from None
+        if about["kind"] not in _LOADERS:
+            raise ValueError(f"this version of totune reads no {about['kind']!r}")
+        return _LOADERS[about["kind"]](folder, task, about)
+    except (*_DAMAGE, ConfigError) as error:
+        raise ModelError(f"{folder} cannot be read as a model: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    return f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else f"{error}"
 
 
 def _load_neural(folder: Path, task: Task, about: dict[str, Any]) -> Predictor:
     loaded = load_encoder(str(folder))
     head = HEADS.create(about["head"]["name"], about["head"]["options"])
-    precision = choose_precision("auto", loaded.encoder.device)
-    model = Model(loaded.encoder, Readout(**about["readout"]), head, task.outputs, precision)
+    readout = build(Readout, about["readout"], "readout")
+    precision = choose_precision(_precision(about), Devices().device)
+    model = Model(loaded.encoder, readout, head, task.outputs, precision)
     weights = load_file(folder / HEAD)
     for name, module in (("mixing", model.mixing), ("head", model.head)):
         prefix = f"{name}."
@@ -180,15 +189,20 @@ def _load_neural(folder: Path, task: Task, about: dict[str, Any]) -> Predictor:
     return predictor(model, loaded.tokenizer, task, about)
 
 
+def _precision(about: dict[str, Any]) -> str:
+    """What was trained in float32 answers in float32, so that its scores stay what they were."""
+    return "fp32" if about.get("precision") == "fp32" else "auto"
+
+
 def predictor(
     model: Model, tokenizer: PreTrainedTokenizerBase, task: Task, about: dict[str, Any]
 ) -> Predictor:
     """A trained model in memory, ready for texts; `about` holds `max_length` and `pairs`."""
-    devices = Devices()
+    devices, max_length = Devices(), int(about["max_length"])
     model.to(devices.device)
 
     def outputs(examples: Examples) -> np.ndarray:
-        split = Split("input", tokenize(examples, tokenizer, about["max_length"]))
+        split = Split("input", tokenize(examples, tokenizer, max_length))
         return predict(model, Source(split), task, devices)
 
     return Predictor(task, about, outputs)
@@ -196,15 +210,20 @@ def predictor(
 
 def _load_baseline(folder: Path, task: Task, about: dict[str, Any]) -> Predictor:
     baseline = BASELINES.create(about["baseline"]["name"], about["baseline"]["options"])
-    embed = embedder(about["model"], about["max_length"]) if baseline.needs_encoder else None
+    embed = None
+    if baseline.needs_encoder:
+        embed = embedder(about["model"], int(about["max_length"]), _precision(about))
     fitted = baseline.load(folder / "baseline", task, embed)
     return Predictor(task, about, fitted.outputs)
 
 
-def embedder(reference: str, max_length: int) -> Embed:
+_LOADERS = {"model": _load_neural, "baseline": _load_baseline}
+
+
+def embedder(reference: str, max_length: int, setting: str = "auto") -> Embed:
     """Texts -> mean-pooled top-layer vectors [N, H] of a frozen encoder, without a cache."""
     loaded = load_encoder(reference)
-    precision = choose_precision("auto", loaded.encoder.device)
+    precision = choose_precision(setting, loaded.encoder.device)
 
     def embed(examples: Examples) -> np.ndarray:
         pieces = tokenize(examples, loaded.tokenizer, max_length)

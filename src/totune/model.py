@@ -35,7 +35,7 @@ class Model(nn.Module):
 
     Raises:
         ConfigError: if the readout asks for a pooler that the encoder does not have, or does not
-            give what the head reads.
+            give what the head reads, or asks for a mix of what it concatenates.
     """
 
     def __init__(
@@ -52,11 +52,18 @@ class Model(nn.Module):
                 f"pooling=pooler: this {encoder.kind} encoder has no pretrained pooler. "
                 "Use pooling=cls or pooling=mean."
             )
+        if readout.pooling == "last-four" and readout.layers == "scalar-mix":
+            raise ConfigError(
+                "layers=scalar-mix: pooling=last-four concatenates layers and mixes none. "
+                "Use layers=top with it, or another pooling."
+            )
         if (readout.pooling == "none") != (head.wants == "tokens"):
             raise ConfigError(
                 f"head {head.name!r} reads {head.wants}, which pooling={readout.pooling} does not "
                 "give: token heads need pooling=none, the others any other pooling."
             )
+        if readout.first_token_only:
+            encoder.read_first_token_only()
         self.encoder = encoder
         self.readout = readout
         self.mixing = Mixing(readout, encoder.depth, encoder.width)

@@ -8,6 +8,8 @@ it without totune. A conformance test compares the logits.
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import nn
 from transformers import AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel
 
 from totune.encoders.encoder import Encoder
@@ -17,6 +19,7 @@ from totune.heads.linear import Linear, LinearModule
 from totune.model import Model
 from totune.tasks.base import Task
 from totune.tasks.classification import Classification
+from totune.tasks.regression import Regression
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,9 @@ def why_not(model: Model) -> str | None:
         return f"its head has {head.layers} layer(s), which the class for {encoder.kind} has not"
     if layout.dense is not None and head.activation != layout.activation:
         return f"its head uses {head.activation}, the class for {encoder.kind} {layout.activation}"
+    own = getattr(encoder.model.config, "pooler_hidden_act", layout.activation)
+    if encoder.kind == "deberta-v2" and own != layout.activation:
+        return f"its configuration puts {own} where the head has {layout.activation}"
     return None
 
 
@@ -94,15 +100,28 @@ def to_sequence_classifier(model: Model, task: Task) -> PreTrainedModel:
     assert isinstance(head, LinearModule)
     layout = HEAD_LAYOUTS[encoder.kind]
     config = _config(encoder.model.config, task)
-    twin: PreTrainedModel = AutoModelForSequenceClassification.from_config(config)  # type: ignore[no-untyped-call]
+    twin: PreTrainedModel = AutoModelForSequenceClassification.from_config(  # type: ignore[no-untyped-call]
+        config, dtype=torch.float32
+    )
     base = getattr(twin, twin.base_model_prefix)
     base.load_state_dict(encoder.model.state_dict(), strict=False)
     pairs = [(layout.out, head.out), (layout.dense, head.dense)]
     for path, layer in pairs:
         if path is not None and layer is not None:
             twin.get_submodule(path).load_state_dict(layer.state_dict())
+    if isinstance(task, Regression):
+        _to_label_scale(twin.get_submodule(layout.out), task)
     twin.train(False)
     return twin
+
+
+def _to_label_scale(out: nn.Module, task: Regression) -> None:
+    """Makes the last layer give scores on the labels' own scale; our head gives 0..1."""
+    span = task.high - task.low
+    with torch.no_grad():
+        for parameter in out.parameters():
+            parameter.mul_(span)
+        out.get_parameter("bias").add_(task.low)
 
 
 def _config(config: PretrainedConfig, task: Task) -> PretrainedConfig:

@@ -11,7 +11,17 @@ from typing import Annotated, TextIO
 import typer
 
 import totune
-from totune.cli import cache, compare, doctor, evaluate, plan, predict, report, train
+from totune.cli import (
+    cache,
+    compare,
+    doctor,
+    evaluate,
+    plan,
+    predict,
+    report,
+    reproduce,
+    train,
+)
 from totune.cli import list as list_command
 from totune.errors import TotuneError
 
@@ -23,6 +33,7 @@ COMMANDS = {
     "evaluate": evaluate,
     "plan": plan,
     "report": report,
+    "reproduce": reproduce,
     "list": list_command,
     "doctor": doctor,
 }
@@ -75,6 +86,8 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in arguments or os.environ.get("TOTUNE_DEBUG", "") not in ("", "0")
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    if os.environ.get("RANK", "0") != "0":  # of several processes of a launcher, the first answers
+        _mute(sys.stdout)
     sys.exit(_run([one for one in arguments if one != "--debug"], debug))
 
 
@@ -118,5 +131,5 @@ def _tell(message: str, debug: bool) -> None:
 
 
 def _mute(stream: TextIO) -> None:
-    """Sends what is still buffered nowhere: the reader has gone."""
+    """Sends what is written, and what is still buffered, nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from totune.registry import Registry
 
 PLUGINS = ("strategies", "heads", "baselines", "tasks")
-KINDS = (*PLUGINS, "encoders")
+KINDS = (*PLUGINS, "encoders", "recipes")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,9 +36,11 @@ class Entry:
 
 
 def entries(kind: str) -> list[Entry]:
-    """The members of one plug-in folder by name, or the encoders totune can take apart."""
+    """The members of one plug-in folder by name, the encoders it takes apart, or the recipes."""
     if kind == "encoders":
         return encoder_entries()
+    if kind == "recipes":
+        return recipe_entries()
     registry = find_registry(kind)
     return [describe(kind, name, registry.get(name)) for name in registry.names()]
 
@@ -53,6 +55,14 @@ def encoder_entries() -> list[Entry]:
         Entry("encoders", name, "Any model of this type, by hub id or folder.", ())
         for name in sorted(LAYOUTS)
     ]
+
+
+def recipe_entries() -> list[Entry]:
+    """The tables and figures that `totune reproduce` runs."""
+    from totune.recipes.recipe import load_recipe, recipe_names
+
+    found = [load_recipe(name) for name in recipe_names()]
+    return [Entry("recipes", one.name, f"{one.title} ({one.paper}).", ()) for one in found]
 
 
 def find_registry(kind: str) -> Registry[Any]:

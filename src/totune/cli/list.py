@@ -19,11 +19,13 @@ EXAMPLES = examples(
 def run(
     kind: Annotated[
         str | None,
-        typer.Argument(help="strategies, heads, baselines, tasks or encoders; all if left out."),
+        typer.Argument(
+            help="strategies, heads, baselines, tasks, encoders or recipes; all if left out."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what there is: strategies, heads, baselines, tasks, encoders."""
+    """Show what there is: strategies, heads, baselines, tasks, encoders, recipes."""
     from totune.cli.catalogue import KINDS, entries
 
     if kind is not None and kind not in KINDS:

@@ -109,6 +109,15 @@ class Encoder(nn.Module, ABC):
             for module in self.block_modules(depth).values():
                 module.eval()
 
+    def read_first_token_only(self) -> None:
+        """Told where of the top layer nothing but the first token is read, which may save work.
+
+        The top block's output may then hold that token alone, [B, 1, H].
+        """
+
+    def prepare_training(self, device: torch.device) -> None:
+        """Told before training on `device`, so that faster arithmetic can be chosen for it."""
+
     @abstractmethod
     def fingerprint(self) -> str:
         """A hash of the configuration and the weights as they are now."""

@@ -35,9 +35,9 @@ class Readout:
     """How the encoder's states reach the head.
 
     Attributes:
-        layers: the top layer, or a learned scalar mix of all layers (Peters et al. 2018; P1, 3.2).
+        layers: the top layer, or a learned scalar mix of all (Peters et al. 2018, 2019, 3.2).
         pooling: `cls` the first token, `pooler` the pretrained pooler on it, `mean` or `max` over
-            tokens, `last-four` the first token of the last four layers, concatenated (P3, 2.1);
+            tokens, `last-four` the first token of the last four layers, concatenated (Hart, 2.1);
             `none` leaves the tokens to the head.
     """
 
@@ -50,6 +50,11 @@ class Readout:
             return tuple(range(max(0, depth - 3), depth + 1))
         return (depth,) if self.layers == "top" else tuple(range(depth + 1))
 
+    @property
+    def first_token_only(self) -> bool:
+        """Whether nothing but the first token's states is read."""
+        return self.pooling in ("cls", "pooler", "last-four")
+
     def view(self, depth: int) -> View:
         """The smallest view of a fully frozen encoder that this readout can be computed from.
 
@@ -57,7 +62,7 @@ class Readout:
         only when a single layer is read.
         """
         depths = self.depths(depth)
-        if self.pooling in ("cls", "pooler", "last-four"):
+        if self.first_token_only:
             return View(depths, "cls")
         if self.pooling == "mean" or (self.pooling == "max" and len(depths) == 1):
             return View(depths, "mean" if self.pooling == "mean" else "max")
@@ -111,7 +116,7 @@ class Mixing(nn.Module):
         self.readout = readout
         self.depths = readout.depths(depth)
         self.width = width * (len(self.depths) if readout.pooling == "last-four" else 1)
-        mixes = readout.layers == "scalar-mix" and readout.pooling != "last-four"
+        mixes = readout.layers == "scalar-mix"
         self.scalar_mix = ScalarMix(len(self.depths)) if mixes else None
 
     def forward(

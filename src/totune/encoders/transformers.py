@@ -12,6 +12,8 @@ from transformers import AutoModel, PretrainedConfig, PreTrainedModel
 
 from totune.data.batches import Batch
 from totune.encoders.encoder import Cached, Encoder, LayerStack
+from totune.encoders.first_token import only_first_token
+from totune.encoders.kernels import accelerate_encoder
 from totune.encoders.layouts import Layout, layout_of
 from totune.encoders.surgery import Given, Upper, outputs_of, replaced
 
@@ -110,6 +112,12 @@ class TransformersEncoder(Encoder):
             if depth == self.depth and layout.after_last:
                 names.append(layout.after_last)
         return {f"model.{name}": self.model.get_submodule(name) for name in self._present(names)}
+
+    def read_first_token_only(self) -> None:
+        only_first_token(self.model)
+
+    def prepare_training(self, device: torch.device) -> None:
+        accelerate_encoder(self.model, device)
 
     def fingerprint(self) -> str:
         """A hash (32 hexadecimal digits) of the configuration and the weights as they are now."""

@@ -1,12 +1,13 @@
 """The light head: dropout and one linear layer, or two with an activation between.
 
-One layer is BERT's sentence representation -> softmax (P1, A.2); two fully connected layers are
-the finetune-only head of P2.
+One layer is BERT's sentence representation -> softmax (Peters et al. 2019, A.2); two fully
+connected layers are the finetune-only head of Wang et al. 2019.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
+from pydantic import Field
 from torch import Tensor, nn
 
 from totune.data.batches import Batch
@@ -51,7 +52,7 @@ class Linear(Head):
     """
 
     layers: Literal[1, 2] = 1
-    dropout: float = 0.1
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     activation: Activation = "tanh"
 
     wants: ClassVar[Wants] = "pooled"

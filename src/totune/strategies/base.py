@@ -2,7 +2,9 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import Layers, Pooling, Readout
@@ -10,6 +12,12 @@ from totune.model import Model
 from totune.registry import Registry
 from totune.sequence_classifier import usual_head, usual_pooling
 from totune.strategies.phases import Phase
+
+# Checked where a member is made from its options by name.
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Decay = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
 
 
 @dataclass(frozen=True)
@@ -25,7 +33,7 @@ class Strategy(ABC):
     name: ClassVar[str]
 
     layers: Layers = "top"
-    pooling: Pooling | Literal["auto"] = "auto"
+    pooling: Literal[Pooling, "auto"] = "auto"
 
     @property
     def label(self) -> str:

@@ -1,6 +1,7 @@
 """Feature extraction: the encoder stays frozen, a head reads a learned mix of all its layers.
 
-P1, section 3.2: "all layers weighted by learned scalars". The frozen encoder is computed once.
+Peters et al. 2019, section 3.2: "all layers weighted by learned scalars". The frozen encoder is
+computed once.
 """
 
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import Literal
 
 from totune.encoders.mixing import Layers, Pooling
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, Strategy
+from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
 from totune.strategies.phases import Group, LinearDecay, Phase, Plateau
 
 
@@ -24,12 +25,12 @@ class FeatureExtraction(Strategy):
     """
 
     layers: Layers = "scalar-mix"
-    pooling: Pooling | Literal["auto"] = "mean"
-    learning_rate: float = 3e-3
-    weight_decay: float = 0.01
-    num_train_epochs: int = 40
-    patience: int = 8
-    warmup_ratio: float = 0.1
+    pooling: Literal[Pooling, "auto"] = "mean"
+    learning_rate: Rate = 3e-3
+    weight_decay: Decay = 0.01
+    num_train_epochs: Count = 40
+    patience: Count = 8
+    warmup_ratio: Share = 0.1
 
     def plan(self, model: Model) -> list[Phase]:
         parts = ("mixing", "head")

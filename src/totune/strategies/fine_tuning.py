@@ -3,27 +3,27 @@
 from dataclasses import dataclass
 
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, Strategy
+from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
 from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
 
 
 @STRATEGIES.register("fine-tuning")
 @dataclass(frozen=True)
 class FineTuning(Strategy):
-    """Trains encoder and head together (Devlin et al. 2019; P1, 3.2).
+    """Trains encoder and head together (Devlin et al. 2019; Peters et al. 2019, 3.2).
 
     Attributes:
         learning_rate: peak rate of the head and, with `layer_decay` 1, of everything.
-        layer_decay: each block trains at this times the rate of the block above it; P1 uses 0.4
-            for ELMo (A.1), 1 gives one rate.
+        layer_decay: each block trains at this times the rate of the block above it;
+            Peters et al. use 0.4 for ELMo (A.1), 1 gives one rate.
         warmup_ratio: share of the steps with rising rate; it then falls linearly to 0.
     """
 
-    learning_rate: float = 1e-4
-    layer_decay: float = 1.0
-    weight_decay: float = 0.01
-    num_train_epochs: int = 3
-    warmup_ratio: float = 0.1
+    learning_rate: Rate = 1e-4
+    layer_decay: Rate = 1.0
+    weight_decay: Decay = 0.01
+    num_train_epochs: Count = 3
+    warmup_ratio: Share = 0.1
 
     def plan(self, model: Model) -> list[Phase]:
         depth = model.encoder.depth

@@ -1,13 +1,13 @@
 """Last-k: the head and the top k blocks train, what lies below is frozen and computed once.
 
-P3 (section 4.2) trains the last two layers as a regularised form of fine-tuning.
+Hart (section 4.2) trains the last two layers as a regularised form of fine-tuning.
 """
 
 from dataclasses import dataclass
 
 from totune.errors import ConfigError
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, Strategy
+from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
 from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
 
 
@@ -20,11 +20,11 @@ class LastK(Strategy):
         k: how many layers train, counted from the top.
     """
 
-    k: int = 2
-    learning_rate: float = 1e-4
-    weight_decay: float = 0.01
-    num_train_epochs: int = 3
-    warmup_ratio: float = 0.1
+    k: Count = 2
+    learning_rate: Rate = 1e-4
+    weight_decay: Decay = 0.01
+    num_train_epochs: Count = 3
+    warmup_ratio: Share = 0.1
 
     @property
     def label(self) -> str:

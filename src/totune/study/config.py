@@ -122,15 +122,16 @@ def check_members(members: Sequence[Member]) -> list[Strategy | Baseline]:
         ConfigError: with every fault of every member.
     """
     made: list[Strategy | Baseline] = []
+    labels: list[str] = []
     faults: list[str] = []
     for member in members:
         try:
             made.append(member.create())
+            labels.append(member.label or made[-1].label)
             if not member.is_baseline:
                 member.create_head({})
         except ConfigError as error:
             faults += error.faults
-    labels = [member.label or one.label for member, one in zip(members, made, strict=False)]
     faults += [
         f"two members are called {label!r}: give one another label"
         for label in sorted({label for label in labels if labels.count(label) > 1})
@@ -143,12 +144,15 @@ def check_members(members: Sequence[Member]) -> list[Strategy | Baseline]:
 def assign_options(members: Sequence[Member], settings: Mapping[str, Any]) -> list[Member]:
     """Distributes `--set` values: `NAME` to all members that have it, `MEMBER.NAME` to one.
 
+    What is said to one member holds against what is said to all, whatever their order.
+
     Raises:
         ConfigError: if a value fits no member.
     """
     assigned = [dict(member.options) for member in members]
     faults = []
-    for key, value in settings.items():
+    own = tuple(f"{member.strategy}." for member in members)
+    for key, value in sorted(settings.items(), key=lambda item: item[0].startswith(own)):
         fitting = [i for i, member in enumerate(members) if _fits(member, key)]
         for i in fitting:
             assigned[i][key.removeprefix(f"{members[i].strategy}.")] = value

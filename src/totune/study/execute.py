@@ -1,16 +1,18 @@
 """Runs what is missing of a study, one run after the other, within a budget of time."""
 
+import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
 
 from totune.baselines.base import Baseline
+from totune.errors import ConfigError
 from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.strategies.base import Strategy
 from totune.study.config import RunConfig
 from totune.study.records import RunRecord
-from totune.study.run import Context, run
+from totune.study.run import Context, build_model, run
 from totune.study.store import Store
 
 Runs = Sequence[tuple[RunConfig, Strategy | Baseline]]
@@ -42,9 +44,10 @@ def execute(
     began = time.monotonic()
     for number, (config, member) in enumerate(runs, start=1):
         record = store.record(config.fingerprint)
+        context.devices.wait()  # all have read before anyone writes
         if record is None or record.status == "failed":
-            left = None if budget is None else budget - (time.monotonic() - began)
-            if left is not None and left < longest.get(config.label, 0.0):
+            left = math.inf if budget is None else budget - (time.monotonic() - began)
+            if context.devices.agree(left < longest.get(config.label, 0.0)):
                 skipped.append(f"{config.label} seed {config.seed}")
                 continue
             context.progress.say(f"run {number}/{len(runs)}: {config.label}, seed {config.seed}")
@@ -53,7 +56,8 @@ def execute(
             longest[config.label] = max(longest.get(config.label, 0.0), time.monotonic() - start)
             _tell(record, context.progress)
         records.append(record)
-        keep_best_weights(store, records, context.settings.metric)
+        if context.devices.is_main:
+            keep_best_weights(store, records, context.settings.metric)
         on_record(records)
     if skipped:
         context.progress.warn(
@@ -63,11 +67,34 @@ def execute(
     return records
 
 
+def check_plans(runs: Runs, context: Context) -> None:
+    """Makes every strategy's plan, so that one that does not fit the encoder is told before a run.
+
+    Raises:
+        ConfigError: with every fault of every strategy.
+    """
+    faults: list[str] = []
+    first = {config.label: (config, member) for config, member in reversed(runs)}
+    for config, member in reversed(first.values()):
+        try:
+            if isinstance(member, Strategy):
+                build_model(config, member, context)
+        except ConfigError as error:
+            faults += error.faults
+    if faults:
+        raise ConfigError(faults)
+
+
 def best_run(records: Sequence[RunRecord], label: str, metric: str) -> RunRecord | None:
-    """The finished run of a strategy with the best dev score (the first of equals)."""
+    """The finished run of a strategy with the best dev score, of equals the lowest seed.
+
+    A run whose predictions are useless comes after all others.
+    """
     sign = 1 if METRICS[metric].higher_is_better else -1
     runs = [r for r in records if r.strategy == label and r.status == "finished"]
-    return max(runs, key=lambda r: sign * r.dev[metric], default=None)
+    return max(
+        runs, key=lambda r: (r.degenerate is None, sign * r.dev[metric], -r.seed), default=None
+    )
 
 
 def keep_best_weights(store: Store, records: Sequence[RunRecord], metric: str) -> None:

@@ -10,6 +10,7 @@ from totune.data.batches import tokenize
 from totune.data.examples import Dataset, TaskName
 from totune.data.sources import load_dataset
 from totune.encoders.loading import Loaded, load_encoder
+from totune.encoders.memory import keep_freed_memory
 from totune.encoders.sources import DEFAULT_ENCODER
 from totune.errors import ConfigError
 from totune.features import FeatureCache
@@ -86,8 +87,12 @@ class Settings:
         Raises:
             ConfigError: with all faults.
         """
-        faults = [fault for fault in self._faults() if fault]
+        faults = self._faults()
         members: list[Member] = []
+        try:
+            choose_precision(self.precision)
+        except ConfigError as error:
+            faults += error.faults
         try:
             members = [Member.parse(spec, self.head) for spec in self.strategies]
             check_members(members)
@@ -101,10 +106,14 @@ class Settings:
             raise ConfigError(faults)
         return members
 
+    def _has_seeds(self) -> bool:
+        seeds = self.seed_list
+        return bool(seeds) and min(seeds) >= 0 and len(set(seeds)) == len(seeds)
+
     def _faults(self) -> list[str]:
         limits = {
             "fraction": (0 < self.fraction <= 1, "above 0 and at most 1"),
-            "seeds": (bool(self.seed_list) and min(self.seed_list) >= 0, "at least 1"),
+            "seeds": (self._has_seeds(), "at least one, none negative, none twice"),
             "max_length": (self.max_length >= 8, "at least 8 word pieces"),
             "per_device_train_batch_size": (self.per_device_train_batch_size >= 1, "at least 1"),
             "max_grad_norm": (self.max_grad_norm > 0, "above 0"),
@@ -120,7 +129,9 @@ class Settings:
 
 def prepare(data: Any, settings: Settings, progress: Progress) -> Context:
     """Loads and tokenises everything that the runs of a study share."""
+    keep_freed_memory()
     devices = Devices()
+    progress = progress if devices.is_main else Progress()
     dataset = load_dataset(
         data,
         text=settings.text,

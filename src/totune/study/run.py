@@ -28,7 +28,7 @@ from totune.strategies.phases import Phase
 from totune.study.config import RunConfig
 from totune.study.records import Costs, RunRecord
 from totune.study.store import Store
-from totune.tasks.base import UNKNOWN, Task
+from totune.tasks.base import Task
 from totune.training.devices import Devices
 from totune.training.inputs import Source, Split, open_source, predict
 from totune.training.optimizer import trained_names
@@ -89,7 +89,7 @@ def run(
     """Runs one configuration and stores its record.
 
     A fault of the run itself becomes a record with status "failed"; an interruption leaves the
-    checkpoint of the last finished epoch behind.
+    checkpoint of the last finished epoch behind. Of several processes only the main one writes.
     """
     try:
         if isinstance(member, Baseline):
@@ -98,11 +98,13 @@ def run(
             result = _run_strategy(config, member, context, store)
     except (TotuneError, RuntimeError, ValueError, MemoryError) as error:
         record = _record(config, context, status="failed", error=f"{error}")
-        store.save(record, {})
+        if context.devices.is_main:
+            store.save(record, {})
         return record
     record, arrays = _score(config, context, result)
-    result.save_weights(store.weights(config.fingerprint))
-    store.save(record, arrays)
+    if context.devices.is_main:
+        result.save_weights(store.weights(config.fingerprint))
+        store.save(record, arrays)
     return record
 
 
@@ -219,7 +221,7 @@ def _score(
     scores = task.scores(result.test)
     if scores is not None:
         arrays["scores"] = scores
-    degenerate = task.degenerate(targets[targets != UNKNOWN], predictions)
+    degenerate = task.degenerate(targets[task.known(targets)], predictions)
     record = _record(
         config,
         context,

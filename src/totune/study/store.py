@@ -66,12 +66,15 @@ class Store:
         self.checkpoint(record.fingerprint).unlink(missing_ok=True)
 
     def record(self, fingerprint: str) -> RunRecord | None:
-        """The record of a run, or None if it has none that can be read."""
-        path = self.run_folder(fingerprint) / "record.json"
+        """The record of a run, or None if it has none that can be read with its predictions."""
+        folder = self.run_folder(fingerprint)
         try:
-            return RunRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+            text = (folder / "record.json").read_text(encoding="utf-8")
+            record = RunRecord.from_json(json.loads(text))
+        except (OSError, ValueError, TypeError, AttributeError):
             return None
+        whole = record.predictions is None or (folder / record.predictions).is_file()
+        return record if whole else None
 
     def records(self) -> list[RunRecord]:
         """Every readable record, in the order of strategies and seeds."""

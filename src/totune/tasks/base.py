@@ -40,6 +40,10 @@ class Task(ABC):
     def targets(self, labels: Sequence[Label]) -> np.ndarray:
         """Labels as numbers, [N]."""
 
+    def known(self, targets: np.ndarray) -> np.ndarray:
+        """Which targets [N] can be learnt from and scored by the loss, [N] bool."""
+        return np.ones(len(targets), dtype=bool)
+
     @abstractmethod
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The loss of each example: outputs [B, C], targets [B] -> [B]."""

@@ -41,6 +41,9 @@ class Classification(Task):
         place = {label: index for index, label in enumerate(self.labels)}
         return np.array([place.get(str(label), UNKNOWN) for label in labels], dtype=np.int64)
 
+    def known(self, targets: np.ndarray) -> np.ndarray:
+        return np.asarray(targets != UNKNOWN)
+
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return functional.cross_entropy(outputs, targets, ignore_index=UNKNOWN, reduction="none")
 

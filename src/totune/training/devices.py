@@ -1,12 +1,14 @@
 """One process or several: who computes which rows, and how their results meet (accelerate).
 
-Started as `accelerate launch --num_processes N -m totune ...`, every process runs the same
-program; with one process all of this reduces to plain calls.
+Started as `torchrun --nproc-per-node N -m totune ...` (or, on GPUs, `accelerate launch`), every
+process runs the same program, and the main one writes; with one process all of this reduces to
+plain calls.
 """
 
 import numpy as np
 import torch
 from accelerate import Accelerator
+from accelerate.utils import broadcast_object_list
 from torch import Tensor, nn
 
 from totune.model import Model
@@ -16,7 +18,9 @@ class Devices:
     """The processes of one run and the device of this one."""
 
     def __init__(self) -> None:
-        self._accelerator = Accelerator(mixed_precision="no")
+        # Without an accelerator in the machine, processes meet only if told to do so on the CPU.
+        on_cpu = not torch.accelerator.is_available()
+        self._accelerator = Accelerator(cpu=on_cpu, mixed_precision="no")
         self.rank: int = self._accelerator.process_index
         self.world: int = self._accelerator.num_processes
         self.device: torch.device = self._accelerator.device
@@ -55,6 +59,12 @@ class Devices:
             return values
         summed = self._accelerator.reduce(torch.from_numpy(values).to(self.device), "sum")
         return np.asarray(summed.cpu())
+
+    def agree(self, value: bool) -> bool:
+        """The main process's `value`, for decisions that its clock or its disk makes."""
+        values = [value]
+        broadcast_object_list(values)
+        return values[0]
 
     def wait(self) -> None:
         self._accelerator.wait_for_everyone()

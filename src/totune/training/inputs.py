@@ -12,7 +12,6 @@ from totune.tasks.base import Task
 from totune.training.devices import Devices
 
 EVAL_TOKENS = 2048  # padded word pieces per evaluation batch; as fast as any on a processor
-EVAL_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def predict(model: Model, source: Source, task: Task, devices: Devices) -> np.nd
     was_training = model.training
     model.eval()
     outputs = np.zeros((len(source.split), task.outputs), dtype=np.float32)
-    batches = list(ordered_batches(source.split.pieces.lengths, EVAL_ROWS, EVAL_TOKENS))
+    batches = list(ordered_batches(source.split.pieces.lengths, EVAL_TOKENS, EVAL_TOKENS))
     with torch.no_grad():
         for indices in batches[devices.rank :: devices.world]:
             batch, viewed = source.batch(indices, devices.device)

@@ -24,7 +24,7 @@ from totune.metrics import METRICS
 from totune.model import Model
 from totune.progress import Progress
 from totune.strategies.phases import Phase
-from totune.tasks.base import UNKNOWN, Task
+from totune.tasks.base import Task
 from totune.training.checkpoints import (
     load_checkpoint,
     random_state,
@@ -122,6 +122,7 @@ class Trainer:
         self, phase: Phase, index: int, identity: str, saved: dict[str, Any] | None
     ) -> None:
         self._optimizer = build_optimizer(apply_phase(self.model, phase), self._optimizer)
+        self.model.encoder.prepare_training(self.devices.device)
         wrapped = self.devices.wrap(self.model)
         if saved is not None:
             self._optimizer.load_state_dict(saved["optimizer"])
@@ -182,7 +183,7 @@ class Trainer:
         targets = source.split.targets
         assert targets is not None, "training needs targets"
         assert batch.targets is not None, "training needs targets"
-        known = max(1, int((targets[indices] != UNKNOWN).sum()))
+        known = max(1, int(self.task.known(targets[indices]).sum()))
         share = self.devices.world / known if counts else 0.0
         self._update(self.task.losses(result, batch.targets).sum() * share)
         if counts:
@@ -205,7 +206,9 @@ class Trainer:
     def _metrics(self, outputs: np.ndarray, split: Split) -> dict[str, float]:
         targets = split.targets
         assert targets is not None
-        known = targets != UNKNOWN
+        known = self.task.known(targets)
+        if not known.any():
+            raise RunError(f"no row of {split.name} has a label that training knows.")
         scored, wanted = torch.from_numpy(outputs[known]), torch.from_numpy(targets[known])
         loss = float(self.task.losses(scored, wanted).mean())
         if not math.isfinite(loss):

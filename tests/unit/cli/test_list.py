@@ -15,7 +15,7 @@ def listed(*arguments: str) -> str:
 
 def test_everything_is_listed_by_kind():
     data = json.loads(listed("--json"))
-    assert list(data) == ["strategies", "heads", "baselines", "tasks", "encoders"]
+    assert list(data) == ["strategies", "heads", "baselines", "tasks", "encoders", "recipes"]
     assert "last-k" in [entry["name"] for entry in data["strategies"]]
 
 

@@ -1,0 +1,58 @@
+"""What every baseline is: features without training, a linear model of scikit-learn on top.
+
+A baseline stands in a study like a strategy: same splits, same metrics, same records.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from totune.data.examples import Examples
+from totune.registry import Registry
+from totune.tasks.base import Task
+
+Embed = Callable[[Examples], np.ndarray]  # rows -> vectors [N, H] of the frozen encoder
+
+
+class FittedBaseline(ABC):
+    """A trained baseline."""
+
+    @abstractmethod
+    def outputs(self, examples: Examples) -> np.ndarray:
+        """Outputs [N, C] as a head would give them, so that the task can decode them."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> int:
+        """How many numbers were trained."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Writes plain data (JSON and safetensors, never a pickle)."""
+
+
+class Baseline(ABC):
+    """A kind of baseline; its fields are its options."""
+
+    name: ClassVar[str]
+    needs_encoder: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @abstractmethod
+    def fit(
+        self, train: Examples, targets: np.ndarray, task: Task, seed: int, embed: Embed | None
+    ) -> FittedBaseline:
+        """Trains on rows and their targets; `embed` is given when `needs_encoder`."""
+
+    @abstractmethod
+    def load(self, folder: Path, task: Task, embed: Embed | None) -> FittedBaseline:
+        """Reads what `FittedBaseline.save` wrote."""
+
+
+BASELINES: Registry[Baseline] = Registry("baseline", "totune.baselines")

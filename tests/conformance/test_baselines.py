@@ -1,0 +1,79 @@
+"""Every baseline, whatever it is: shapes, determinism, saving, no peeking beyond training."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from tests.unit.baselines.samples import NEW, PAIRS, SCORES, THREE, TWO, embed
+
+from totune.baselines.base import BASELINES
+from totune.data.examples import Examples
+from totune.tasks.base import TASKS
+
+DATA = {
+    "two classes": ("classification", TWO, NEW),
+    "three classes": ("classification", THREE, NEW),
+    "scores": ("regression", SCORES, NEW),
+    "pairs": ("classification", PAIRS, PAIRS),
+}
+
+
+@pytest.fixture(params=BASELINES.names())
+def baseline(request):
+    return BASELINES.create(request.param)
+
+
+@pytest.fixture(params=DATA)
+def case(request):
+    name, train, new = DATA[request.param]
+    return TASKS.get(name).from_examples(train), train, new
+
+
+def fit(baseline, train, task, seed=0):
+    given = embed if baseline.needs_encoder else None
+    return baseline.fit(train, task.targets(train.labels), task, seed, given)
+
+
+def test_options_are_a_frozen_dataclass(baseline):
+    assert type(baseline).__dataclass_params__.frozen
+    assert all(field.default is not dataclasses.MISSING for field in dataclasses.fields(baseline))
+    assert baseline.label == baseline.name
+
+
+def test_outputs_can_be_decoded(baseline, case):
+    task, train, new = case
+    outputs = fit(baseline, train, task).outputs(new)
+    assert outputs.shape == (len(new), task.outputs)
+    assert np.isfinite(outputs).all()
+    assert len(task.decode(task.predictions(outputs))) == len(new)
+    scores = task.scores(outputs)
+    if scores is not None:
+        np.testing.assert_allclose(scores, np.exp(outputs), rtol=1e-5, atol=1e-7)
+
+
+def test_the_same_rows_give_the_same_model_for_every_seed(baseline, case):
+    task, train, new = case
+    first, second = (fit(baseline, train, task, seed).outputs(new) for seed in (0, 1))
+    assert (first == second).all()
+
+
+def test_a_row_is_predicted_alone_as_in_company(baseline, case):
+    task, train, new = case
+    model = fit(baseline, train, task)
+    alone = np.vstack([model.outputs(new.take([i])) for i in range(len(new))])
+    np.testing.assert_allclose(alone, model.outputs(new), atol=1e-12)
+
+
+def test_saved_and_loaded_it_gives_equal_outputs(baseline, case, tmp_path):
+    task, train, new = case
+    model = fit(baseline, train, task)
+    model.save(tmp_path)
+    again = baseline.load(tmp_path, task, embed if baseline.needs_encoder else None)
+    assert (again.outputs(new) == model.outputs(new)).all()
+    assert again.parameters == model.parameters > 0
+
+
+def test_it_does_not_care_for_strange_texts(baseline):
+    task = TASKS.get("classification").from_examples(TWO)
+    strange = Examples(texts=("", "\ud800", "\x00", "日本語", "word " * 20_000))
+    assert np.isfinite(fit(baseline, TWO, task).outputs(strange)).all()

@@ -1,0 +1,239 @@
+"""Every strategy, whatever it does: the plan is pure, and training does what it says."""
+
+import copy
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+from tests.encoder_zoo import LAYERS, TINY, tiny_config
+from tests.tiny_runs import (
+    KINDS,
+    Killed,
+    TinyTask,
+    assert_same_training,
+    fit,
+    kill_after,
+    metrics_of,
+    short,
+    tiny_model,
+    weights,
+)
+
+from totune.encoders.transformers import TransformersEncoder
+from totune.errors import ConfigError
+from totune.features import FeatureCache
+from totune.heads.base import HEADS
+from totune.model import Model
+from totune.registry import options_of
+from totune.strategies.base import STRATEGIES
+from totune.strategies.phases import Phase
+from totune.training.inputs import open_source, predict
+from totune.training.optimizer import trained_names
+
+# A strategy that cannot adapt a type says so; its message is tested below.
+REFUSED = {("last-k", "albert-one-group")}
+TAUGHT = ["bert", "albert", "deberta-v2", "modernbert"]  # where a test trains more than once
+
+planned = pytest.mark.parametrize(
+    ("name", "encoder"),
+    [(s, e) for s in STRATEGIES.names() for e in TINY if (s, e) not in REFUSED],
+)
+taught = pytest.mark.parametrize(
+    ("name", "encoder"), [(s, e) for s in STRATEGIES.names() for e in TAUGHT]
+)
+each = pytest.mark.parametrize("name", STRATEGIES.names())
+
+
+@pytest.fixture(scope="module")
+def classification() -> TinyTask:
+    return TinyTask.of("classification")
+
+
+def covered(model: Model, plan: list[Phase]) -> set[int]:
+    """Identities of the parameters in a part that some group's pattern names."""
+    patterns = [group for phase in plan for group in phase.train]
+    return {
+        id(parameter)
+        for part, named in model.parts().items()
+        if any(group.covers(part) for group in patterns)
+        for _, parameter in named
+    }
+
+
+def assert_names_parts(model: Model, plan: list[Phase]) -> None:
+    """Every pattern of the plan covers a part that there is, and the head trains."""
+    assert plan
+    parts = model.parts()
+    assert list(parts)[: LAYERS + 1] == ["embeddings", *(f"layer.{d + 1}" for d in range(LAYERS))]
+    for phase in plan:
+        for group in phase.train:
+            assert any(group.covers(part) for part in parts), group
+            assert group.learning_rate > 0
+    assert any(group.covers("head") for phase in plan for group in phase.train)
+
+
+@each
+def test_options_are_a_frozen_dataclass_with_defaults(name: str) -> None:
+    member = STRATEGIES.get(name)
+    assert member.__dataclass_params__.frozen
+    assert all(f.default is not dataclasses.MISSING for f in dataclasses.fields(member))
+    made = STRATEGIES.create(name)
+    assert STRATEGIES.create(name, options_of(made)) == made
+
+
+@each
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *[("learning_rate", 0.0), ("learning_rate", float("inf")), ("num_train_epochs", 0)],
+        *[("warmup_ratio", 1.5), ("weight_decay", -0.1), ("pooling", "median")],
+        *[("layers", "bottom")],
+    ],
+)
+def test_options_that_cannot_train_are_refused(name: str, option: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=rf"{name}: {option}={value!r}"):
+        STRATEGIES.create(name, {option: value})
+
+
+@planned
+def test_a_plan_is_pure(name: str, encoder: str) -> None:
+    model, plan = tiny_model(short(name), encoder, 3)
+    before = weights(model)
+    flags = [p.requires_grad for p in model.parameters()]
+    modes = [module.training for module in model.modules()]
+    assert short(name).plan(model) == plan
+    assert all(torch.equal(p, before[n]) for n, p in model.named_parameters())
+    assert [p.requires_grad for p in model.parameters()] == flags
+    assert [module.training for module in model.modules()] == modes
+    assert_names_parts(model, plan)
+
+
+@taught
+def test_a_plan_needs_no_weights(name: str, encoder: str) -> None:
+    model, plan = tiny_model(short(name), encoder, 3)
+    with torch.device("meta"):
+        built = TransformersEncoder.from_config(tiny_config(encoder))
+        head = HEADS.create("linear", short(name).head_defaults(built))
+        hollow = Model(built, short(name).readout(built), head, 3)
+        short(name).prepare(hollow)
+    assert short(name).plan(hollow) == plan
+    assert trained_names(hollow, plan) == trained_names(model, plan)
+
+
+@planned
+def test_training_changes_what_the_plan_names_and_nothing_else(
+    name: str, encoder: str, classification: TinyTask
+) -> None:
+    model, plan = tiny_model(short(name, num_train_epochs=1), encoder, 3)
+    before, wanted = weights(model), covered(model, plan)
+    fit(model, plan, classification)
+    for parameter_name, parameter in model.named_parameters():
+        changed = not torch.equal(parameter, before[parameter_name])
+        assert changed == (id(parameter) in wanted), parameter_name
+        assert torch.isfinite(parameter).all()
+
+
+@taught
+def test_the_cache_changes_no_result(
+    name: str, encoder: str, classification: TinyTask, tmp_path: Path
+) -> None:
+    cache = FeatureCache(tmp_path, budget_bytes=10**8)
+    results = []
+    for given in (None, cache):
+        model, plan = tiny_model(short(name), encoder, 3)
+        trainer = fit(model, plan, classification, cache=given)
+        source = open_source(classification.dev, model, given, model.freeze_prefix())
+        outputs = predict(model, source, classification.task, trainer.devices)
+        results.append((model, torch.from_numpy(outputs), trainer.history))
+    (whole, outputs, history), (cached, from_cache, cached_history) = results
+    frozen = history.epochs[0].frozen_depth
+    assert [e.cached for e in cached_history.epochs] == [frozen >= 1] * len(history.epochs)
+    assert not any(epoch.cached for epoch in history.epochs)
+    torch.testing.assert_close(from_cache, outputs, atol=1e-5, rtol=0)
+    assert_same_training(cached, whole)
+
+
+@each
+@pytest.mark.parametrize(("encoder", "epoch"), [("bert", 2), ("modernbert", 3)])
+def test_a_killed_run_ends_as_if_it_had_not_been(
+    name: str, encoder: str, epoch: int, classification: TinyTask, tmp_path: Path
+) -> None:
+    strategy = short(name, num_train_epochs=3)
+    model, plan = tiny_model(strategy, encoder, 3)
+    whole = fit(model, plan, classification)
+    again, _ = tiny_model(strategy, encoder, 3)
+    checkpoint = tmp_path / "checkpoint.pt"
+    with pytest.raises(Killed):
+        fit(again, plan, classification, checkpoint=checkpoint, on_epoch=kill_after(epoch))
+    resumed, _ = tiny_model(strategy, encoder, 3)
+    trainer = fit(resumed, plan, classification, checkpoint=checkpoint)
+    assert metrics_of(trainer) == metrics_of(whole)
+    assert trainer.history.best == whole.history.best
+    for parameter_name, parameter in resumed.named_parameters():
+        assert torch.equal(parameter, model.get_parameter(parameter_name)), parameter_name
+
+
+@each
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_seeds_give_the_same_result(name: str, kind: str) -> None:
+    tiny = TinyTask.of(kind)
+    model, plan = tiny_model(short(name), "bert", tiny.task.outputs)
+    twin, reordered = copy.deepcopy(model), copy.deepcopy(model)
+    first, second = fit(model, plan, tiny), fit(twin, plan, tiny)
+    assert metrics_of(first) == metrics_of(second)
+    assert all(torch.equal(p, twin.get_parameter(n)) for n, p in model.named_parameters())
+    assert metrics_of(fit(reordered, plan, tiny, order_seed=1)) != metrics_of(first)
+    for train, dev in metrics_of(first):
+        assert set(train) == set(dev) == {*tiny.task.metrics, "loss"}
+
+
+@each
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_it_learns(name: str, kind: str) -> None:
+    tiny = TinyTask.of(kind)
+    strategy = short(name, num_train_epochs=10, learning_rate=3e-3)
+    model, plan = tiny_model(strategy, "bert", tiny.task.outputs)
+    losses = [train["loss"] for train, _ in metrics_of(fit(model, plan, tiny))]
+    assert min(losses[-3:]) < 0.96 * losses[0]
+
+
+def test_last_k_refuses_layers_that_share_their_weights() -> None:
+    for encoder, k in [("albert-one-group", 1), ("albert-one-group", 3), ("albert", 1)]:
+        with pytest.raises(ConfigError, match="share their weights"):
+            tiny_model(short("last-k", k=k), encoder, 3)
+    for encoder, k in [("albert-one-group", LAYERS), ("albert", 2)]:
+        model, plan = tiny_model(short("last-k", k=k), encoder, 3)
+        assert covered(model, plan) >= {id(p) for _, p in model.parts()[f"layer.{LAYERS}"]}
+
+
+@pytest.mark.parametrize("k", [-1, 0, LAYERS + 1])
+def test_last_k_refuses_layers_that_are_not_there(k: int) -> None:
+    model, _ = tiny_model(short("last-k"), "bert", 3)
+    with pytest.raises(ConfigError, match=f"k={k} is outside 1..{LAYERS}"):
+        dataclasses.replace(short("last-k"), k=k).plan(model)
+
+
+def test_last_k_is_called_by_its_number() -> None:
+    strategy = STRATEGIES.create("last-3")
+    assert strategy.label == "last-3"
+    model, plan = tiny_model(strategy, "bert", 3)
+    assert {n.split(".")[0] for n in trained_names(model, plan)} == {"model", "pooler", "head"}
+    assert model.encoder.block_modules(1).keys() == {"model.encoder.layer.0"}
+    assert not any(n.startswith("model.encoder.layer.0.") for n in trained_names(model, plan))
+    assert any(n.startswith("model.encoder.layer.1.") for n in trained_names(model, plan))
+
+
+def test_fine_tuning_gives_every_block_its_rate() -> None:
+    _, (phase,) = tiny_model(short("fine-tuning", learning_rate=1.0, layer_decay=0.5), "bert", 3)
+    rates = {group.parts: group.learning_rate for group in phase.train}
+    assert rates == {
+        "head": 1.0,
+        "mixing": 1.0,
+        "pooler": 1.0,
+        "layer.4": 0.5,
+        "layer.3": 0.25,
+        "layer.2": 0.125,
+        "layer.1": 0.0625,
+        "embeddings": 0.03125,
+    }

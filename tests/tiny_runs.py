@@ -1,0 +1,180 @@
+"""Tiny tasks, tokenizers, models and training runs, for tests of what trains."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tests.encoder_zoo import PADDING, VOCABULARY, tiny_encoder
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from totune.data.batches import tokenize
+from totune.data.examples import Examples
+from totune.features import FeatureCache
+from totune.heads.base import HEADS
+from totune.model import Model
+from totune.progress import Progress
+from totune.registry import option_names
+from totune.strategies.base import STRATEGIES, Strategy
+from totune.strategies.phases import Phase
+from totune.tasks.base import TASKS, Task
+from totune.training.history import EpochRecord
+from totune.training.inputs import Split
+from totune.training.trainer import Trainer, TrainingSettings
+
+WORDS = [f"w{number}" for number in range(VOCABULARY - 5)]
+KINDS = ("classification", "regression", "pairs")
+MAX_LENGTH = 20
+
+
+class Killed(Exception):
+    """Stands for the end of the process."""
+
+
+def tiny_tokenizer() -> PreTrainedTokenizerFast:
+    """WordPiece over the zoo's vocabulary: special pieces first, then `WORDS`."""
+    special = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary = {piece: number for number, piece in enumerate([*special, *WORDS])}
+    assert vocabulary["[PAD]"] == PADDING
+    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer()
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        unk_token="[UNK]",
+        pad_token="[PAD]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+        model_max_length=40,
+    )
+
+
+def tiny_examples(kind: str = "classification", rows: int = 20, seed: int = 0) -> Examples:
+    """Random sentences of 1 to 9 words; the label follows from the first word."""
+    random = np.random.default_rng(seed)
+    numbers = [random.integers(0, len(WORDS), random.integers(1, 10)) for _ in range(rows)]
+    texts = tuple(" ".join(WORDS[i] for i in row) for row in numbers)
+    firsts = [int(row[0]) for row in numbers]
+    pairs = tuple(reversed(texts)) if kind == "pairs" else None
+    if kind == "regression":
+        return Examples(texts, tuple(first / 10 + 1 for first in firsts))
+    return Examples(texts, tuple("abc"[first % 3] for first in firsts), pairs)
+
+
+def tiny_task(kind: str, train: Examples) -> Task:
+    return TASKS.get("regression" if kind == "regression" else "classification").from_examples(
+        train
+    )
+
+
+def split_of(name: str, examples: Examples, task: Task) -> Split:
+    pieces = tokenize(examples, tiny_tokenizer(), MAX_LENGTH)
+    return Split(name, pieces, task.targets(examples.labels or ()))
+
+
+@dataclasses.dataclass(frozen=True)
+class TinyTask:
+    """A task with its splits and its first metric."""
+
+    task: Task
+    train: Split
+    dev: Split
+
+    @classmethod
+    def of(cls, kind: str, rows: int = 20) -> "TinyTask":
+        train, dev = tiny_examples(kind, rows), tiny_examples(kind, 10, seed=1)
+        task = tiny_task(kind, train)
+        return cls(task, split_of("train", train, task), split_of("dev", dev, task))
+
+    @property
+    def settings(self) -> TrainingSettings:
+        return TrainingSettings(self.task.metrics[0], train_batch_size=8)
+
+
+def short(name: str, **options: Any) -> Strategy:
+    """A strategy by name, with few epochs unless `options` say how many."""
+    names = option_names(STRATEGIES.get(name))
+    few = {"num_train_epochs": 2} if "num_train_epochs" in names else {}
+    return STRATEGIES.create(name, few | options)
+
+
+def tiny_model(
+    strategy: Strategy, encoder: str, outputs: int, seed: int = 0, **head: Any
+) -> tuple[Model, list[Phase]]:
+    """A prepared model and its plan, as a run builds them."""
+    built = tiny_encoder(encoder, seed)
+    options = {**strategy.head_defaults(built), **head}
+    linear = HEADS.create("linear", options)
+    model = Model(built, strategy.readout(built), linear, outputs)
+    strategy.prepare(model)
+    return model, strategy.plan(model)
+
+
+def fit(
+    model: Model,
+    plan: list[Phase],
+    tiny: TinyTask,
+    *,
+    order_seed: int = 0,
+    cache: FeatureCache | None = None,
+    checkpoint: Path | None = None,
+    on_epoch: Callable[[EpochRecord], None] = lambda _: None,
+    progress: Progress | None = None,
+    settings: TrainingSettings | None = None,
+) -> Trainer:
+    """Trains and returns the trainer; dropout draws from a fixed state."""
+    trainer = Trainer(
+        model,
+        tiny.task,
+        tiny.train,
+        tiny.dev,
+        settings or tiny.settings,
+        order_seed,
+        cache=cache,
+        checkpoint=checkpoint,
+        on_epoch=on_epoch,
+        progress=progress,
+    )
+    torch.manual_seed(7)
+    trainer.fit(plan)
+    return trainer
+
+
+def kill_after(epoch: int) -> Callable[[EpochRecord], None]:
+    """An `on_epoch` that ends the run when this epoch is reported."""
+
+    def on_epoch(record: EpochRecord) -> None:
+        if record.epoch == epoch:
+            raise Killed
+
+    return on_epoch
+
+
+def weights(model: Model) -> dict[str, torch.Tensor]:
+    """A copy of every parameter by name, those outside the parts too."""
+    return {name: p.detach().clone() for name, p in model.named_parameters()}
+
+
+def metrics_of(trainer: Trainer) -> list[tuple[dict[str, float], dict[str, float]]]:
+    return [(epoch.train, epoch.dev) for epoch in trainer.history.epochs]
+
+
+def assert_same_training(found: Model, expected: Model) -> None:
+    """Equal weights up to rounding.
+
+    The bias of attention's keys has no gradient (softmax does not see it), so Adam makes steps of
+    its rounding noise; it changes no output.
+    """
+    for name, parameter in expected.named_parameters():
+        atol = 1e-3 if "key.bias" in name else 1e-5
+        torch.testing.assert_close(found.get_parameter(name), parameter, atol=atol, rtol=0)

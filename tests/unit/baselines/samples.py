@@ -1,0 +1,26 @@
+"""Small labelled data for the tests of baselines."""
+
+import numpy as np
+
+from totune.data.examples import Examples
+
+GOOD = ("a lovely warm film", "warm and funny", "lovely, truly lovely", "a funny joy to watch")
+BAD = ("a dull cold film", "cold and boring", "dull, truly dull", "a boring chore to watch")
+MIXED = ("it has its moments", "some scenes work", "neither good nor bad", "fine for an evening")
+
+TWO = Examples(texts=GOOD + BAD, labels=("pos",) * 4 + ("neg",) * 4)
+THREE = Examples(texts=GOOD + BAD + MIXED, labels=("pos",) * 4 + ("neg",) * 4 + ("mid",) * 4)
+SCORES = Examples(texts=GOOD + BAD, labels=(5.0, 4.0, 4.5, 5.0, 1.0, 1.5, 1.0, 2.0))
+PAIRS = Examples(
+    texts=GOOD + BAD,
+    pairs=(*GOOD[:2], *BAD[:2], *BAD[2:], *GOOD[2:]),
+    labels=("same", "same", "other", "other", "same", "other", "other", "other"),
+)
+NEW = Examples(texts=("a lovely joy", "dull and boring", "zzz"), labels=("pos", "neg", "pos"))
+
+
+def embed(examples: Examples) -> np.ndarray:
+    """Stands in for an encoder: letter frequencies of each row's texts, [N, 26]."""
+    rows = ["".join(row).lower() for row in examples]
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return np.array([[row.count(letter) for letter in letters] for row in rows], dtype=np.float32)

@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+from tests.unit.baselines.samples import NEW, SCORES, TWO, embed
+
+from totune.baselines.base import BASELINES
+from totune.tasks.classification import Classification
+from totune.tasks.regression import Regression
+
+
+def test_classification_is_logistic_regression_on_unit_vectors():
+    task = Classification.from_examples(TWO)
+    plain = make_pipeline(Normalizer(), LogisticRegression(C=3.0, tol=1e-9, max_iter=5000))
+    plain.fit(embed(TWO).astype(np.float64), list(TWO.labels))
+    baseline = BASELINES.create("sentence-embedding", {"C": 3.0})
+    outputs = baseline.fit(TWO, task.targets(TWO.labels), task, 0, embed).outputs(NEW)
+    np.testing.assert_allclose(np.exp(outputs), plain.predict_proba(embed(NEW)), atol=1e-5)
+
+
+def test_regression_is_ridge_on_the_vectors():
+    task = Regression.from_examples(SCORES)
+    plain = Ridge(alpha=0.5).fit(embed(SCORES).astype(np.float64), list(SCORES.labels))
+    baseline = BASELINES.create("sentence-embedding", {"normalize": False})
+    fitted = baseline.fit(SCORES, task.targets(SCORES.labels), task, 0, embed)
+    np.testing.assert_allclose(
+        task.predictions(fitted.outputs(NEW)), plain.predict(embed(NEW)), rtol=1e-5
+    )
+    assert fitted.parameters == 26 + 1
+
+
+def test_a_vector_of_zeros_stays_zero():
+    baseline = BASELINES.create("sentence-embedding")
+    vectors = baseline.vectors(NEW, lambda rows: np.zeros((len(rows), 4), dtype=np.float32))
+    assert (vectors == 0).all()
+
+
+def test_it_needs_an_encoder():
+    task = Classification.from_examples(TWO)
+    with pytest.raises(ValueError, match="sentence-embedding needs an encoder"):
+        BASELINES.create("sentence-embedding").fit(TWO, task.targets(TWO.labels), task, 0, None)

@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+
+from totune.errors import RunError
+from totune.progress import Progress
+from totune.recipes import study as module
+from totune.recipes.recipe import load_recipe
+from totune.study.records import RunRecord, StudyInfo
+from totune.study.store import Store
+
+RECIPE = load_recipe("hart-bert")
+TARGETS = np.array([0, 0, 1, 1])
+
+
+def record(store, label, seed, predictions, **fields):
+    fingerprint = f"{label}-{seed}".replace(" ", "-")
+    made = RunRecord(
+        fingerprint,
+        label,
+        seed,
+        "finished",
+        {},
+        {},
+        "fp32",
+        predictions="predictions.npz",
+        **fields,
+    )
+    store.save(made, {"targets": TARGETS, "predictions": np.array(predictions)})
+    return made
+
+
+class FakeStudy:
+    """What `compare` would give: two seeds; the last row failed once, one run is degenerate."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        store = Store(folder)
+        self.records = [
+            record(store, "frozen", 0, [0, 0, 0, 1]),
+            record(store, "frozen", 1, [0, 0, 0, 0], degenerate="predicts only '0'"),
+            record(store, "unfrozen", 0, [0, 0, 1, 1]),
+            record(store, "unfrozen", 1, [0, 1, 1, 1]),
+            RunRecord("x", "last two layers", 0, "failed", {}, {}, "fp32", error="no"),
+            record(store, "last two layers", 1, [0, 0, 1, 1]),
+        ]
+        task = {"name": "classification", "labels": ["0", "1"]}
+        data = {"name": "train.csv", "digest": "d", "rows": {"test": 4}, "task": task}
+        self.info = StudyInfo(
+            "train.csv", "classification", data, {"name": "tiny"}, "accuracy", [], [], [0, 1], {},
+            {}, {},
+        )  # fmt: skip
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    calls = {}
+
+    def compare(data, **settings):
+        calls.update(settings, data=data)
+        return FakeStudy(settings["out"])
+
+    monkeypatch.setattr(module, "compare", compare)
+    return calls
+
+
+def run(tmp_path, model=None):
+    file = tmp_path / "train.csv"
+    return module.run_study(RECIPE, RECIPE.run, file, tmp_path, model, 0.5, 2, Progress())
+
+
+def test_the_study_is_asked_for_what_the_recipe_says(asked, tmp_path):
+    run(tmp_path)
+    assert asked["data"] == tmp_path / "train.csv"
+    assert asked["out"] == tmp_path / "study"
+    assert asked["model"] == "minilm"
+    assert (asked["text"], asked["label"]) == ("text", "target")
+    assert (asked["fraction"], asked["seeds"]) == (0.5, 2)
+    assert [member["label"] for member in asked["strategies"]] == [r.label for r in RECIPE.rows]
+    assert asked["strategies"][0]["options"]["learning_rate"] == 5e-5
+
+
+def test_another_model_may_be_named(asked, tmp_path):
+    run(tmp_path, model="bert-base-uncased")
+    assert asked["model"] == "bert-base-uncased"
+
+
+def test_rows_come_from_the_runs_predictions(asked, tmp_path):
+    frozen, unfrozen, last, *others = run(tmp_path).groups[0].outcomes
+    assert frozen.scores["accuracy"] == (0.75, 0.5)
+    assert frozen.scores["f1 of class 0"] == pytest.approx((0.8, 2 / 3))
+    assert (frozen.failed, frozen.degenerate) == (0, 1)
+    assert unfrozen.scores["accuracy"] == (1.0, 0.75)
+    assert (last.failed, last.count) == (1, 1)
+    assert [other.count for other in others] == [0, 0]
+
+
+def test_tests_are_run_where_there_are_runs(asked, tmp_path):
+    first, second, *own = run(tmp_path).tests
+    assert first.ours is not None
+    assert first.ours["t"] < 0
+    assert first.paper == {"t": -0.91, "df": 13, "p": 0.38}
+    assert second.ours is None
+    assert [test.paper for test in own] == [None, None]
+
+
+def test_a_study_without_a_finished_run_is_an_error(monkeypatch, tmp_path):
+    def compare(data, **settings):
+        raise RunError("No run finished.")
+
+    monkeypatch.setattr(module, "compare", compare)
+    with pytest.raises(RunError, match="No run finished"):
+        run(tmp_path)

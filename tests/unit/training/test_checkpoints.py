@@ -1,0 +1,97 @@
+"""Checkpoints: whole or not at all, and only one's own."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from totune.training.checkpoints import (
+    load_checkpoint,
+    random_state,
+    restore_random_state,
+    save_atomically,
+)
+
+STATE = {"identity": "mine", "weights": {"a": torch.arange(200.0)}, "history": {"best": 1}}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run" / "checkpoint.pt"
+
+
+def test_a_state_comes_back(path: Path) -> None:
+    save_atomically(STATE, path)
+    loaded = load_checkpoint(path, "mine")
+    assert loaded is not None
+    assert torch.equal(loaded["weights"]["a"], STATE["weights"]["a"])  # type: ignore[index]
+    assert loaded["history"] == {"best": 1}
+    assert [p.name for p in path.parent.iterdir()] == ["checkpoint.pt"]
+
+
+def test_that_of_another_plan_is_ignored(path: Path) -> None:
+    assert load_checkpoint(path, "mine") is None
+    save_atomically(STATE, path)
+    assert load_checkpoint(path, "other") is None
+
+
+@pytest.mark.parametrize("damage", ["empty", "half", "text", "one byte", "changed", "folder"])
+def test_an_unreadable_one_is_ignored(path: Path, damage: str) -> None:
+    save_atomically(STATE, path)
+    whole = path.read_bytes()
+    contents = {
+        "empty": b"",
+        "half": whole[: len(whole) // 2],
+        "text": b"hello world" * 20,
+        "one byte": b"\x80",
+        "changed": whole[:200] + b"XXXX" + whole[204:],
+    }
+    if damage == "folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes(contents[damage])
+    assert load_checkpoint(path, "mine") is None
+
+
+def test_what_is_no_state_is_ignored(path: Path) -> None:
+    path.parent.mkdir()
+    torch.save([1, 2], path)
+    assert load_checkpoint(path, "mine") is None
+
+
+def test_code_in_a_checkpoint_does_not_run(path: Path, tmp_path: Path) -> None:
+    path.parent.mkdir()
+    torch.save({"identity": "mine", "evil": _Evil(tmp_path / "ran")}, path)
+    assert load_checkpoint(path, "mine") is None
+    assert not (tmp_path / "ran").exists()
+
+
+class _Evil:
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Path.touch, (self.file,))
+
+
+def test_a_write_that_fails_leaves_the_old_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_atomically(STATE, path)
+
+    def full(state: object, file: object) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("torch.save", full)
+    with pytest.raises(OSError, match="no space"):
+        save_atomically({**STATE, "history": {}}, path)
+    loaded = load_checkpoint(path, "mine")
+    assert loaded is not None
+    assert loaded["history"] == {"best": 1}
+    assert [p.name for p in path.parent.iterdir()] == ["checkpoint.pt"]
+
+
+def test_the_random_state_comes_back() -> None:
+    state = random_state()
+    first = torch.rand(5)
+    restore_random_state(state)
+    assert torch.equal(torch.rand(5), first)

@@ -1,0 +1,282 @@
+"""The loop: phases, the best epoch, checkpoints, rates, and faults that are told clearly."""
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.tiny_runs import (
+    Killed,
+    TinyTask,
+    assert_same_training,
+    fit,
+    kill_after,
+    metrics_of,
+    short,
+    tiny_model,
+    weights,
+)
+
+from totune.data.batches import Batch
+from totune.errors import RunError
+from totune.features import FeatureCache
+from totune.model import Model, Viewed
+from totune.progress import Bar, Progress
+from totune.strategies.phases import Constant, Epochs, Group, LinearDecay, Phase, Plateau
+from totune.tasks.base import UNKNOWN
+from totune.training import trainer as trainer_module
+from totune.training.history import EpochRecord
+from totune.training.trainer import TrainingSettings
+
+HEAD = Phase("head", (Group("head", 3e-3),), LinearDecay(0.1), Epochs(2))
+TOP = Phase("top", (Group("head", 1e-4), Group("layer.4", 1e-4)), Constant(), Epochs(2))
+ALL = Phase("all", (Group("*", 1e-4),), LinearDecay(0.1), Epochs(2))
+PLAN = [HEAD, TOP, ALL]
+
+
+@pytest.fixture(scope="module")
+def tiny() -> TinyTask:
+    return TinyTask.of("classification")
+
+
+def fresh() -> Model:
+    return tiny_model(short("fine-tuning"), "bert", 3)[0]
+
+
+class Notes(Progress):
+    """Remembers what was said, and ends the run at a step if told to."""
+
+    def __init__(self, kill_at: int | None = None) -> None:
+        self.said: list[str] = []
+        self.bars: list[tuple[str, int]] = []
+        self.steps = 0
+        self._kill_at = kill_at
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+    @contextmanager
+    def bar(self, description: str, total: int) -> Iterator[Bar]:
+        self.bars.append((description, total))
+        yield self
+
+    def advance(self, count: int = 1) -> None:
+        self.steps += 1
+        if self.steps == self._kill_at:
+            raise Killed
+
+
+def test_phases_follow_each_other(tiny: TinyTask) -> None:
+    notes = Notes()
+    history = fit(fresh(), PLAN, tiny, progress=notes).history
+    told = [(e.phase, e.epoch, e.frozen_depth, e.cached) for e in history.epochs]
+    assert told == [
+        *[("head", 1, 4, False), ("head", 2, 4, False)],
+        *[("top", 3, 3, False), ("top", 4, 3, False)],
+        *[("all", 5, -1, False), ("all", 6, -1, False)],
+    ]
+    assert notes.bars[0] == ("epoch 1 (head)", 20)
+    assert len(notes.bars) == 6
+    assert history.examples == 6 * 20
+    assert 0 < history.step_seconds <= history.train_seconds
+
+
+def test_each_phase_reads_what_is_frozen_from_the_cache(tiny: TinyTask, tmp_path: Path) -> None:
+    cache = FeatureCache(tmp_path, budget_bytes=10**8)
+    cached, whole = fresh(), fresh()
+    history = fit(cached, PLAN, tiny, cache=cache).history
+    assert [e.cached for e in history.epochs] == [True] * 4 + [False] * 2
+    assert len(cache.entries()) == 4  # of train and dev: the top pooled, the third layer
+    fit(whole, PLAN, tiny)
+    assert_same_training(cached, whole)
+
+
+def test_without_room_in_the_cache_results_are_the_same(tiny: TinyTask, tmp_path: Path) -> None:
+    refused, whole = fresh(), fresh()
+    history = fit(refused, [TOP], tiny, cache=FeatureCache(tmp_path, budget_bytes=1)).history
+    assert not any(epoch.cached for epoch in history.epochs)
+    fit(whole, [TOP], tiny)
+    assert all(torch.equal(p, whole.get_parameter(n)) for n, p in refused.named_parameters())
+
+
+@pytest.mark.parametrize("step", [2, 5, 8, 11, 16, 18])
+def test_killed_in_the_middle_of_any_epoch_it_continues(
+    tiny: TinyTask, tmp_path: Path, step: int
+) -> None:
+    whole, killed, resumed = fresh(), fresh(), fresh()
+    expected, path = fit(whole, PLAN, tiny), tmp_path / "checkpoint.pt"
+    with pytest.raises(Killed):
+        fit(killed, PLAN, tiny, checkpoint=path, progress=Notes(step))
+    notes, told = Notes(), list[EpochRecord]()
+    trainer = fit(resumed, PLAN, tiny, checkpoint=path, progress=notes, on_epoch=told.append)
+    finished = (step - 1) // 3
+    assert notes.said == ([f"continuing after epoch {finished}"] if finished else [])
+    assert notes.steps == 18 - 3 * finished
+    assert [record.epoch for record in told] == [1, 2, 3, 4, 5, 6]
+    assert metrics_of(trainer) == metrics_of(expected)
+    assert trainer.history.best == expected.history.best
+    assert trainer.history.examples == expected.history.examples
+    assert all(torch.equal(p, whole.get_parameter(n)) for n, p in resumed.named_parameters())
+
+
+def test_killed_twice_it_still_ends_the_same(tiny: TinyTask, tmp_path: Path) -> None:
+    whole, resumed, path = fresh(), fresh(), tmp_path / "checkpoint.pt"
+    fit(whole, PLAN, tiny)
+    for steps in (7, 5):
+        with pytest.raises(Killed):
+            fit(fresh(), PLAN, tiny, checkpoint=path, progress=Notes(steps))
+    fit(resumed, PLAN, tiny, checkpoint=path)
+    assert all(torch.equal(p, whole.get_parameter(n)) for n, p in resumed.named_parameters())
+
+
+def test_a_finished_run_trains_no_more(tiny: TinyTask, tmp_path: Path) -> None:
+    first, second, path = fresh(), fresh(), tmp_path / "checkpoint.pt"
+    fit(first, PLAN, tiny, checkpoint=path)
+    notes = Notes()
+    fit(second, PLAN, tiny, checkpoint=path, progress=notes)
+    assert notes.steps == 0
+    assert all(torch.equal(p, first.get_parameter(n)) for n, p in second.named_parameters())
+
+
+@pytest.mark.parametrize("change", ["plan", "settings", "order"])
+def test_the_checkpoint_of_another_run_is_not_used(
+    tiny: TinyTask, tmp_path: Path, change: str
+) -> None:
+    path, notes = tmp_path / "checkpoint.pt", Notes()
+    fit(fresh(), [HEAD], tiny, checkpoint=path)
+    plan = [dataclasses.replace(HEAD, stop=Epochs(1))] if change == "plan" else [HEAD]
+    settings = TrainingSettings("accuracy", 8, 2.0 if change == "settings" else 1.0)
+    seed = int(change == "order")
+    options: dict[str, Any] = {"settings": settings, "order_seed": seed}
+    fit(fresh(), plan, tiny, checkpoint=path, progress=notes, **options)
+    assert notes.said == []
+    assert notes.steps == (3 if change == "plan" else 6)
+
+
+def test_the_best_epoch_is_kept(tiny: TinyTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = iter([0.1, 0.7, 0.7, 0.3])
+    monkeypatch.setattr(trainer_module, "_score", lambda metrics, _: metrics["told"])
+    model, seen = fresh(), []
+    plan = [dataclasses.replace(ALL, stop=Epochs(4))]
+    evaluate = trainer_module.Trainer._evaluate
+    monkeypatch.setattr(
+        trainer_module.Trainer,
+        "_evaluate",
+        lambda self, source: {**evaluate(self, source), "told": next(scores)},
+    )
+    trainer = fit(model, plan, tiny, on_epoch=lambda _: seen.append(weights(model)))
+    assert trainer.history.best == 1  # the first of two equals
+    assert all(torch.equal(p, seen[1][n]) for n, p in model.named_parameters())
+    assert not all(torch.equal(seen[3][n], seen[1][n]) for n in seen[1])
+    assert not any(module.training for module in model.modules())
+
+
+def test_an_error_is_better_when_lower() -> None:
+    tiny = TinyTask.of("regression")
+    model, _ = tiny_model(short("fine-tuning"), "bert", 1)
+    settings = TrainingSettings("mse", 8)
+    plan = [dataclasses.replace(ALL, train=(Group("*", 1e-3),), stop=Epochs(4))]
+    history = fit(model, plan, tiny, settings=settings).history
+    errors = [epoch.dev["mse"] for epoch in history.epochs]
+    assert history.best == int(np.argmin(errors))
+    assert len(set(errors)) == 4
+
+
+def test_early_stopping_ends_a_phase(tiny: TinyTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer_module, "_score", lambda *_: 0.5)
+    plan = [dataclasses.replace(HEAD, stop=Plateau(9, patience=3)), TOP]
+    history = fit(fresh(), plan, tiny).history
+    assert [epoch.phase for epoch in history.epochs] == ["head"] * 4 + ["top"] * 2
+
+
+def test_the_rate_follows_the_schedule_at_every_step(
+    tiny: TinyTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates: list[float] = []
+    step = torch.optim.AdamW.step
+
+    def spy(self: torch.optim.AdamW, *arguments: Any) -> Any:
+        rates.append(self.param_groups[0]["lr"])
+        return step(self, *arguments)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", spy)
+    fit(fresh(), [HEAD, TOP], tiny)
+    falling = [LinearDecay(0.1).factor(at, 6) * 3e-3 for at in range(6)]
+    assert rates == pytest.approx([*falling, *[1e-4] * 6])
+
+
+def test_gradients_are_clipped(tiny: TinyTask, monkeypatch: pytest.MonkeyPatch) -> None:
+    norms: list[float] = []
+    step = torch.optim.AdamW.step
+
+    def spy(self: torch.optim.AdamW, *arguments: Any) -> Any:
+        gradients = [p.grad.norm() for g in self.param_groups for p in g["params"]]
+        norms.append(float(torch.stack(gradients).norm()))
+        return step(self, *arguments)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", spy)
+    fit(fresh(), [ALL], tiny, settings=TrainingSettings("accuracy", 8, max_grad_norm=1e-3))
+    assert norms == pytest.approx([1e-3] * 6, rel=1e-2)
+
+
+def test_training_metrics_are_those_of_the_steps(tiny: TinyTask) -> None:
+    still = dataclasses.replace(HEAD, train=(Group("head", 0.0),), stop=Epochs(1))
+    model, _ = tiny_model(short("fine-tuning"), "bert", 3, dropout=0.0)
+    same = dataclasses.replace(tiny, dev=tiny.train)
+    (epoch,) = fit(model, [still], same).history.epochs
+    assert epoch.train == pytest.approx(epoch.dev, abs=1e-6)
+
+
+@pytest.mark.parametrize("where", ["train", "dev"])
+def test_a_loss_that_is_no_number_is_told(tiny: TinyTask, where: str) -> None:
+    class Broken(Model):
+        def forward(self, batch: Batch, viewed: Viewed | None = None) -> torch.Tensor:
+            outputs = super().forward(batch, viewed)
+            return outputs * float("nan") if self.training == (where == "train") else outputs
+
+    model = fresh()
+    model.__class__ = Broken
+    with pytest.raises(RunError, match=rf"loss on {where} became nan in epoch 1: use a smaller"):
+        fit(model, [ALL], tiny)
+
+
+def test_labels_that_training_never_saw_count_as_errors_without_loss(tiny: TinyTask) -> None:
+    assert tiny.dev.targets is not None
+    targets = tiny.dev.targets.copy()
+    targets[:4] = UNKNOWN
+    strange = dataclasses.replace(tiny, dev=dataclasses.replace(tiny.dev, targets=targets))
+    (epoch, _) = fit(fresh(), [HEAD], strange).history.epochs
+    assert np.isfinite(epoch.dev["loss"])
+    assert epoch.dev["accuracy"] <= 0.6
+    nothing = np.full_like(targets, UNKNOWN)
+    strange = dataclasses.replace(tiny, dev=dataclasses.replace(tiny.dev, targets=nothing))
+    with pytest.raises(RunError, match="no row of dev has a label"):
+        fit(fresh(), [HEAD], strange)
+
+
+@pytest.mark.parametrize("size", [1, 19, 500])
+def test_batches_of_any_size(tiny: TinyTask, size: int) -> None:
+    notes = Notes()
+    settings = TrainingSettings("accuracy", size)
+    history = fit(fresh(), [HEAD], tiny, settings=settings, progress=notes).history
+    assert history.examples == 40
+    assert notes.steps == 2 * -(-20 // size)
+
+
+def test_a_checkpoint_holds_only_what_trains(tiny: TinyTask, tmp_path: Path) -> None:
+    fit(fresh(), [HEAD], tiny, checkpoint=tmp_path / "head.pt")
+    fit(fresh(), [ALL], tiny, checkpoint=tmp_path / "all.pt")
+    small, large = ((tmp_path / f"{name}.pt").stat().st_size for name in ("head", "all"))
+    assert 5 * small < large
+
+
+def test_a_run_that_is_killed_before_its_first_epoch_leaves_nothing(
+    tiny: TinyTask, tmp_path: Path
+) -> None:
+    with pytest.raises(Killed):
+        fit(fresh(), [HEAD], tiny, checkpoint=tmp_path / "c.pt", on_epoch=kill_after(1))
+    assert list(tmp_path.iterdir()) == []
