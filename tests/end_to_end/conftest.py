@@ -1,0 +1,45 @@
+"""A tiny encoder, small learnable data, and commands in processes of their own."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.commands import Command, Ended, start_server
+from tests.tiny_data import save_encoder, write_pairs, write_reviews, write_scores
+
+Start = Callable[..., Command]
+Run = Callable[..., Ended]
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `encoder/`, `reviews.csv`, `pairs.csv` and `scores.csv`."""
+    folder = tmp_path_factory.mktemp("data")
+    save_encoder(folder / "encoder")
+    write_reviews(folder / "reviews.csv")
+    write_pairs(folder / "pairs.csv")
+    write_scores(folder / "scores.csv")
+    return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The frozen-prefix cache of all these tests, away from the user's own."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOTUNE_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def start(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Start:
+    """Starts `totune ARGUMENTS` and does not wait for its end."""
+    start_server()
+    folder = tmp_path_factory.mktemp("output")
+    return lambda *arguments: Command(arguments, folder, {"TOTUNE_CACHE": str(cache)})
+
+
+@pytest.fixture(scope="session")
+def totune(start: Start) -> Run:
+    """Runs `totune ARGUMENTS` to its end."""
+    return lambda *arguments: start(*arguments).end()

@@ -1,0 +1,111 @@
+import dataclasses
+
+import pytest
+from tests.unit.study.samples import config_of
+
+from totune.baselines.base import Baseline
+from totune.errors import ConfigError
+from totune.strategies.last_k import LastK
+from totune.study.config import Member, assign_options, check_members
+
+
+def test_a_fingerprint_is_a_fixed_name() -> None:
+    """Renaming it would make every study of a user run again."""
+    assert config_of().fingerprint == "3850959cdd25563a"
+
+
+@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(config_of())])
+def test_a_fingerprint_tells_every_field_apart(field: str) -> None:
+    config = config_of()
+    other = {"seed": 1, "format": 2}.get(field, {"other": 1} if field != "label" else "other")
+    assert dataclasses.replace(config, **{field: other}).fingerprint != config.fingerprint
+
+
+def test_a_fingerprint_does_not_depend_on_the_order_of_options() -> None:
+    one = config_of(settings={"a": 1, "b": 2})
+    assert one.fingerprint == config_of(settings={"b": 2, "a": 1}).fingerprint
+
+
+def test_seeds_are_drawn_apart_and_stay_what_they_are() -> None:
+    assert config_of(seed=0).seeds == {"init": 2968811710, "order": 3677149159}
+    several = [config_of(seed=seed).seeds for seed in range(20)]
+    drawn = [number for seeds in several for number in seeds.values()]
+    assert len(set(drawn)) == 40
+    assert config_of("last-2", 3).seeds == config_of("fine-tuning", 3).seeds
+
+
+def test_a_member_is_read_from_a_name_or_a_mapping() -> None:
+    assert Member.parse("last-2") == Member("last-2")
+    assert Member.parse("last-2", "other") == Member("last-2", head="other")
+    spec = {"strategy": "last-k", "options": {"k": 3}, "label": "top three"}
+    read = Member.parse(spec)
+    assert read == Member("last-k", {"k": 3}, "top three")
+    assert Member.parse(read) is read
+    assert read.create() == LastK(k=3)
+
+
+def test_short_names_set_options_and_labels() -> None:
+    made = Member.parse("last-3").create()
+    assert made == LastK(k=3)
+    assert made.label == "last-3"
+    assert isinstance(Member("tf-idf").create(), Baseline)
+
+
+def test_options_of_the_head_are_kept_apart() -> None:
+    member = Member("last-2", {"learning_rate": 0.1, "head.dropout": 0.3, "head.layers": 2})
+    assert member.own_options == {"learning_rate": 0.1}
+    assert member.head_options == {"dropout": 0.3, "layers": 2}
+    head = member.create_head({"layers": 1, "activation": "gelu", "unknown": 1})
+    assert head == type(head)(layers=2, dropout=0.3, activation="gelu")
+
+
+def test_all_faults_of_all_members_are_found() -> None:
+    members = [Member("last-two"), Member("last-2", {"head.layer": 1}), Member("tf-idf", {"c": 1})]
+    with pytest.raises(ConfigError) as raised:
+        check_members(members)
+    first, second, third = raised.value.faults
+    assert "There is no strategy or baseline called 'last-two'. Did you mean 'last-k'?" in first
+    assert "'layer'. Did you mean 'layers'?" in second
+    assert "baseline tf-idf has no option 'c'" in third
+
+
+def test_two_members_of_one_label_are_told() -> None:
+    same = [Member("last-2"), Member("last-k", {"k": 2}), Member("tf-idf")]
+    with pytest.raises(ConfigError, match="two members are called 'last-2'"):
+        check_members(same)
+    apart = [Member("last-2"), Member("last-k", {"k": 2}, label="again"), Member("tf-idf")]
+    assert [one.label for one in check_members(apart)] == ["last-2", "last-2", "tf-idf"]
+
+
+def test_labels_are_not_mixed_up_by_a_faulty_member() -> None:
+    members = [Member("tfidf"), Member("last-2"), Member("last-k", {"k": 2}, label="again")]
+    with pytest.raises(ConfigError) as raised:
+        check_members(members)
+    assert len(raised.value.faults) == 1
+
+
+def test_an_option_goes_to_all_that_have_it() -> None:
+    members = [Member("fine-tuning"), Member("last-2", {"weight_decay": 0.0}), Member("tf-idf")]
+    fine_tuning, last, tf_idf = assign_options(members, {"learning_rate": 0.5, "head.layers": 2})
+    assert fine_tuning.options == {"learning_rate": 0.5, "head.layers": 2}
+    assert last.options == {"weight_decay": 0.0, "learning_rate": 0.5, "head.layers": 2}
+    assert tf_idf.options == {}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_is_said_to_one_member_holds_against_what_is_said_to_all(order: int) -> None:
+    members = [Member("fine-tuning"), Member("last-2")]
+    settings = [("last-2.learning_rate", 0.1), ("learning_rate", 0.5)][::order]
+    fine_tuning, last = assign_options(members, dict(settings))
+    assert fine_tuning.options == {"learning_rate": 0.5}
+    assert last.options == {"learning_rate": 0.1}
+
+
+def test_options_that_fit_no_member_are_all_told() -> None:
+    with pytest.raises(ConfigError) as raised:
+        assign_options([Member("tf-idf"), Member("last-2")], {"learning_rat": 1, "head.layer": 2})
+    first, second = raised.value.faults
+    assert "'learning_rat'. Did you mean 'learning_rate'?" in first
+    assert "'head.layer'. Did you mean 'head.layers'?" in second
+    with pytest.raises(ConfigError, match=r"has an option 'fine-tuning\.k'"):
+        assign_options([Member("last-2")], {"fine-tuning.k": 1})
