@@ -102,7 +102,7 @@ def test_which_blocks_are_read() -> None:
 
 
 def test_views_are_pooled_where_pooling_commutes() -> None:
-    reductions = {(r.layers, r.pooling): r.view(DEPTH).reduction for r in READOUTS}
+    reductions = {(r.layers, r.pooling): r.view(DEPTH).reduction for r in EVERY}
     assert reductions == {
         **{(layers, "none"): None for layers in get_args(Layers)},
         **{(layers, "mean"): "mean" for layers in get_args(Layers)},
