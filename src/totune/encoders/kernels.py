@@ -36,7 +36,8 @@ _FOREIGN = ("position_bias", "softcap", "s_aux", "cache")
 def accelerate_encoder(model: PreTrainedModel, device: torch.device) -> None:
     """Makes training on a processor faster, in place; does nothing for any other device.
 
-    Parameters, buffers, their names and results in eval mode stay as they are. Attention is
+    Parameters, buffers, their names and results in eval mode stay as they are; a second call
+    changes nothing more. Attention is
     replaced only where transformers would use its "sdpa" implementation, so a model that was
     loaded with another one, or whose type has its own, keeps it.
 
@@ -50,7 +51,7 @@ def accelerate_encoder(model: PreTrainedModel, device: torch.device) -> None:
     if model.config._attn_implementation == "sdpa":
         model.set_attn_implementation(ATTENTION)
     embeddings = getattr(model.base_model, "embeddings", None)
-    if isinstance(embeddings, nn.Module):
+    if isinstance(embeddings, nn.Module) and not _has_hook(embeddings):
         embeddings.register_forward_hook(_rounded_once)
 
 
@@ -246,6 +247,10 @@ def _replace_dropout(model: nn.Module) -> None:
         for name, child in module.named_children():
             if type(child) is nn.Dropout and can_draw(child.p):
                 setattr(module, name, FastDropout(child.p).train(child.training))
+
+
+def _has_hook(embeddings: nn.Module) -> bool:
+    return _rounded_once in embeddings._forward_hooks.values()
 
 
 def _rounded_once(embeddings: nn.Module, _: Any, output: Any) -> Any:

@@ -31,9 +31,9 @@ def cost_table(info: StudyInfo, records: Sequence[RunRecord], advice: Advice) ->
         if group.usable
     )
     notes = (
-        "Means over the usable runs. Features are computed once and kept: only the run that fills "
-        "the cache spends time on them. What is stored per task comes on top of the encoder that "
-        "tasks share.",
+        "Means over the usable runs. Features per run is what computing the frozen features it "
+        "reads took; they are kept, so only the first run that needs them waits for it. What is "
+        "stored per task comes on top of the encoder that tasks share.",
     )
     return drop_empty_columns(Table("Costs", columns, rows, notes))
 

@@ -317,3 +317,12 @@ def test_dropout_that_is_off_stays_as_it_is() -> None:
     model = build("bert", **NO_DROPOUT)
     accelerate_encoder(model, CPU)
     assert not any(isinstance(module, FastDropout) for module in model.modules())
+
+
+def test_a_second_call_changes_nothing_more() -> None:
+    model = build("bert")
+    accelerate_encoder(model, torch.device("cpu"))
+    once = [repr(model), len(model.embeddings._forward_hooks)]
+    accelerate_encoder(model, torch.device("cpu"))
+    assert [repr(model), len(model.embeddings._forward_hooks)] == once
+    assert once[1] == 1
