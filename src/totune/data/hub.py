@@ -37,7 +37,8 @@ def _load(reference: str) -> Any:
         try:
             return datasets.load_dataset(name, config)
         except Exception as error:  # the library raises dozens of kinds, each a user's message here
-            reasons.append(str(error).strip().splitlines()[0] if str(error) else repr(error))
+            told = str(error).strip().splitlines()[0] if str(error) else repr(error)
+            reasons.append(told.rstrip(".") + ".")
     raise DataError(
         f"hub:{reference} cannot be loaded: {reasons[0]} Write hub:NAME or hub:NAME/CONFIG, "
         "with NAME as the hub shows it; without a network, give a file or a folder."
