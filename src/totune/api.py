@@ -18,8 +18,10 @@ from totune.progress import Progress
 from totune.registry import build
 from totune.report.comparison import comparison_table
 from totune.report.formatting import duration, score, spread
+from totune.report.groups import by_strategy
 from totune.report.table import Table
 from totune.report.write import ReportPaths, write_report
+from totune.statistics import Summary
 from totune.strategies.base import Strategy
 from totune.study.config import RunConfig
 from totune.study.execute import best_run, check_plans, execute
@@ -146,26 +148,19 @@ def compare(
 def summary_rows(records: Sequence[RunRecord], info: StudyInfo) -> list[dict[str, str]]:
     """One row per strategy for the live table: runs, mean and spread of each metric, seconds."""
     rows = []
-    for label in info.strategies:
-        runs = [r for r in records if r.strategy == label and r.status == "finished"]
-        row = {"strategy": label, "runs": f"{len(runs)}/{len(info.seeds)}"}
-        for metric in info.metrics:
-            values = [record.test[metric] for record in runs]
-            row[f"test {metric}"] = _mean_text(metric, values)
-        seconds = [r.costs.train_seconds + r.costs.feature_seconds for r in runs if r.costs]
-        row["time per run"] = duration(sum(seconds) / len(seconds)) if seconds else "–"
+    for group in by_strategy(info, records):
+        row = {"strategy": group.strategy, "runs": f"{len(group.usable)}/{len(info.seeds)}"}
+        row |= {f"test {m}": _mean_text(m, group.summary(m)) for m in info.metrics}
+        row["time per run"] = duration(group.seconds())
         rows.append(row)
     return rows
 
 
-def _mean_text(metric: str, values: list[float]) -> str:
-    if not values:
-        return "–"
-    mean = sum(values) / len(values)
-    if len(values) == 1:
-        return score(metric, mean)
-    deviation = (sum((v - mean) ** 2 for v in values) / (len(values) - 1)) ** 0.5
-    return f"{score(metric, mean)} ± {spread(metric, deviation)}"
+def _mean_text(metric: str, found: Summary | None) -> str:
+    if found is None:
+        return score(metric, None)
+    mean = score(metric, found.mean)
+    return mean if found.n < 2 else f"{mean} ± {spread(metric, found.std)}"
 
 
 def _describe(

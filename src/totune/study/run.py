@@ -97,7 +97,8 @@ def run(
         else:
             result = _run_strategy(config, member, context, store)
     except (TotuneError, RuntimeError, ValueError, MemoryError) as error:
-        record = _record(config, context, status="failed", error=f"{error}")
+        kind = "" if isinstance(error, TotuneError) else f"{type(error).__name__}: "
+        record = _record(config, context, status="failed", error=f"{kind}{error}")
         if context.devices.is_main:
             store.save(record, {})
         return record
