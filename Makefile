@@ -7,7 +7,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
 	>/dev/null 2>&1 && echo $$python && break; done)
 DEMO_OUT ?= studies/demo
-DEMO_ARGS ?= --strategies feature-extraction,last-2,fine-tuning,tf-idf --seeds 3
+DEMO_ARGS ?= --strategies feature-extraction,last-2,fine-tuning,tf-idf --seeds 3 --fraction 0.5
 TEST_ARGS ?=
 
 BIN := $(VENV)/bin
@@ -21,7 +21,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(STAMP) ## Compare four ways to adapt an encoder to film reviews (a few minutes)
-	@echo "== demo: four strategies, three seeds, 8,530 film review sentences -> $(DEMO_OUT)"
+	@echo "== demo: four strategies, three seeds, half of 8,530 film review sentences -> $(DEMO_OUT)"
 	$(BIN)/totune compare example:rotten-tomatoes $(DEMO_ARGS) --out $(DEMO_OUT)
 
 check: $(STAMP) ## Lint, formatting, types

@@ -101,7 +101,8 @@ def _test_sentence(test: WelchTest) -> str:
 
 def _verdict(test: Mapping[str, float]) -> str:
     kind = "a difference" if _differs(test) else "no significant difference"
-    return f"{kind} (p = {formatting.p_value(test['p'])})"
+    told = formatting.p_value(test["p"])
+    return f"{kind} (p {told})" if told.startswith("<") else f"{kind} (p = {told})"
 
 
 def _group_section(recipe: Recipe, group: Group) -> Section:
