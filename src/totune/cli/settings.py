@@ -37,7 +37,7 @@ COMMON_OPTIONS = [
     _option("label", str | None, DATA, "Column of the label.", metavar="COLUMN"),
     _option("task", str | None, DATA, "classification or regression. Detected if not named."),
     _option("encoding", str | None, DATA, "Of the data files; UTF-8 if not named."),
-    _option("fraction", float, DATA, "Share of every split that is used.", 1.0),
+    _option("fraction", float, DATA, "Share of the train rows that is used.", 1.0),
     _option("split_seed", int, DATA, "Fixes the splits that are made where data has none.", 0),
     _option("metric", str | None, STUDY, "The metric that decides; the task's first if not named."),
     _option("learning_rate", float | None, TRAINING, "Peak rate, of every strategy that has one."),

@@ -42,7 +42,7 @@ def load_dataset(
         label: the column of the label; detected if not named.
         task: "classification" or "regression"; follows from the train labels if not named.
         encoding: of text files; UTF-8 if not named.
-        fraction: the share of every split that is used, in (0, 1].
+        fraction: the share of the train rows that is used, in (0, 1].
         split_seed: fixes the splits that are made and the fraction that is drawn.
 
     Raises:

@@ -60,7 +60,9 @@ def complete(parts: Mapping[SplitName, Examples], task: TaskName, seed: int, sou
 
 
 def shrink(splits: Splits, task: TaskName, fraction: float, seed: int) -> Splits:
-    """The same share of every split, stratified; every class keeps a row where there is room.
+    """A share of the training rows, stratified; every class keeps a row where there is room.
+
+    Dev and test stay whole: they cost little, and what a comparison can tell hangs on them.
 
     Raises:
         ConfigError: `fraction` is not above 0 and at most 1.
@@ -69,10 +71,13 @@ def shrink(splits: Splits, task: TaskName, fraction: float, seed: int) -> Splits
         raise ConfigError(f"fraction is {fraction}; it must be above 0 and at most 1.")
     if fraction == 1:
         return splits
-    parts = {name: _share(split, task, fraction, seed) for name, split in splits.parts.items()}
-    sizes = ", ".join(f"{name} {len(split):,}" for name, split in parts.items())
-    note = f"Only {fraction:.3g} of every split is used (stratified, seed {seed}): {sizes} rows."
-    return Splits(parts, (*splits.notes, note), splits.made)
+    whole = splits.parts["train"]
+    kept = _share(whole, task, fraction, seed)
+    note = (
+        f"Only {fraction:.3g} of the train rows are used (stratified, seed {seed}): "
+        f"{len(kept):,} of {len(whole):,}."
+    )
+    return Splits({**splits.parts, "train": kept}, (*splits.notes, note), splits.made)
 
 
 def strata(labels: Sequence[Label], task: TaskName) -> np.ndarray:

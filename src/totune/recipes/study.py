@@ -34,7 +34,7 @@ def run_study(
         file: its data.
         out: the study goes to its folder `study`.
         model: another encoder than the recipe's.
-        fraction: share of every split that is used.
+        fraction: share of the train rows that is used.
         seeds: how many.
         progress: told of every run.
     """

@@ -41,7 +41,7 @@ class Settings:
         text, pair, label: columns; detected if None.
         task: "classification" or "regression"; detected if None.
         encoding: of the data files; UTF-8 if None.
-        fraction: share of every split that is used, stratified.
+        fraction: share of the train rows that is used, stratified.
         split_seed: fixes the splits that are made where the data has none.
         metric: the metric that decides; the task's first if None.
         max_length: inputs are cut after this many word pieces (at most the encoder's own limit).
