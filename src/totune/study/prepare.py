@@ -10,11 +10,10 @@ from totune.data.batches import tokenize
 from totune.data.examples import Dataset, TaskName
 from totune.data.sources import load_dataset
 from totune.encoders.loading import Loaded, load_encoder
-from totune.encoders.memory import keep_freed_memory
 from totune.encoders.sources import DEFAULT_ENCODER
 from totune.errors import ConfigError
 from totune.features import FeatureCache
-from totune.machine import choose_precision
+from totune.machine import choose_precision, keep_freed_memory
 from totune.progress import Progress
 from totune.registry import did_you_mean, options_of
 from totune.strategies.base import Strategy

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from totune.encoders import memory
+from totune import machine
 
 PROGRAM = """
 import ctypes, sys
-from totune.encoders.memory import keep_freed_memory
+from totune.machine import keep_freed_memory
 
 def resident():
     with open("/proc/self/statm") as statm:
@@ -38,4 +38,4 @@ def test_a_freed_block_is_kept(setting: str, returned: bool) -> None:
 
 def test_other_systems_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
-    assert not memory.keep_freed_memory()
+    assert not machine.keep_freed_memory()
