@@ -45,6 +45,12 @@ COMMON_OPTIONS = [
     _option("warmup_ratio", float | None, TRAINING, "Share of the steps with a rising rate."),
     _option("weight_decay", float | None, TRAINING, "Decoupled weight decay."),
     _option("per_device_train_batch_size", int, TRAINING, "Rows per step and device.", 32),
+    _option(
+        "tokens_per_batch",
+        int | None,
+        TRAINING,
+        "Word pieces per step (padding included) instead of a number of rows.",
+    ),
     _option("max_length", int, TRAINING, "Texts are cut after this many word pieces.", 256),
     _option("max_grad_norm", float, TRAINING, "Gradients are clipped to this norm.", 1.0),
     _option(

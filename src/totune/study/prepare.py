@@ -45,6 +45,8 @@ class Settings:
         metric: the metric that decides; the task's first if None.
         max_length: inputs are cut after this many word pieces (at most the encoder's own limit).
         per_device_train_batch_size: rows per optimizer step and process.
+        tokens_per_batch: word pieces per optimizer step (padding included) instead of rows; None
+            for a fixed number of rows.
         max_grad_norm: gradient clipping.
         precision: "auto", "bf16" or "fp32".
         tolerance: how much worse than the best a cheaper strategy may be, in the metric's own unit
@@ -69,6 +71,7 @@ class Settings:
     metric: str | None = None
     max_length: int = 256
     per_device_train_batch_size: int = 32
+    tokens_per_batch: int | None = None
     max_grad_norm: float = 1.0
     precision: str = "auto"
     tolerance: float = 0.005
@@ -115,6 +118,10 @@ class Settings:
             "seeds": (self._has_seeds(), "at least one, none negative, none twice"),
             "max_length": (self.max_length >= 8, "at least 8 word pieces"),
             "per_device_train_batch_size": (self.per_device_train_batch_size >= 1, "at least 1"),
+            "tokens_per_batch": (
+                self.tokens_per_batch is None or self.tokens_per_batch >= 1,
+                "at least 1",
+            ),
             "max_grad_norm": (self.max_grad_norm > 0, "above 0"),
             "tolerance": (self.tolerance >= 0, "at least 0"),
             "strategies": (bool(self.strategies), "at least one name"),
@@ -158,7 +165,9 @@ def prepare(data: Any, settings: Settings, progress: Progress) -> Context:
         loaded=loaded,
         splits=tokenize_splits(dataset, task, loaded, max_length, progress),
         cache=FeatureCache(settings.cache_dir, settings.cache_budget, progress),
-        settings=TrainingSettings(metric, batch_size, settings.max_grad_norm),
+        settings=TrainingSettings(
+            metric, batch_size, settings.max_grad_norm, settings.tokens_per_batch
+        ),
         precision=choose_precision(settings.precision, devices.device),
         max_length=max_length,
         devices=devices,

@@ -51,11 +51,13 @@ class TrainingSettings:
         metric: the dev metric that stops training and picks the best epoch.
         train_batch_size: rows per optimizer step, over all processes.
         max_grad_norm: gradients are clipped to this norm.
+        tokens_per_batch: word pieces per step, padding included, in place of a number of rows.
     """
 
     metric: str
     train_batch_size: int = 32
     max_grad_norm: float = 1.0
+    tokens_per_batch: int | None = None
 
 
 class Trainer:
@@ -161,8 +163,10 @@ class Trainer:
     ) -> dict[str, float]:
         """One pass over the training data; its metrics, measured on the fly."""
         wrapped.train()
-        size, lengths = self.settings.train_batch_size, source.split.pieces.lengths
-        batches = list(shuffled_batches(lengths, size, self.order_seed, number))
+        lengths, settings = source.split.pieces.lengths, self.settings
+        budget = settings.tokens_per_batch
+        order = (settings.train_batch_size, self.order_seed, number)
+        batches = list(shuffled_batches(lengths, *order, tokens_per_batch=budget))
         total = len(batches) * phase.stop.num_train_epochs
         # Kept on the device, so that no step waits for a transfer.
         outputs = torch.zeros(len(source.split), self.task.outputs, device=self.devices.device)

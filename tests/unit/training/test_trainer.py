@@ -267,6 +267,15 @@ def test_batches_of_any_size(tiny: TinyTask, size: int) -> None:
     assert notes.steps == 2 * -(-20 // size)
 
 
+def test_batches_by_word_pieces(tiny: TinyTask) -> None:
+    notes = Notes()
+    longest = int(tiny.train.pieces.lengths.max())
+    settings = TrainingSettings("accuracy", tokens_per_batch=3 * longest)
+    history = fit(fresh(), [HEAD], tiny, settings=settings, progress=notes).history
+    assert history.examples == 40
+    assert 2 < notes.steps <= 2 * -(-20 // 3)  # at least 3 rows fit in each batch, not all in one
+
+
 def test_a_checkpoint_holds_only_what_trains(tiny: TinyTask, tmp_path: Path) -> None:
     fit(fresh(), [HEAD], tiny, checkpoint=tmp_path / "head.pt")
     fit(fresh(), [ALL], tiny, checkpoint=tmp_path / "all.pt")
