@@ -7,9 +7,10 @@ plain calls.
 
 import numpy as np
 import torch
-from accelerate import Accelerator
-from accelerate.utils import broadcast_object_list
-from torch import Tensor, nn
+from accelerate import PartialState
+from accelerate.utils import broadcast_object_list, reduce
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from totune.model import Model
 
@@ -20,10 +21,12 @@ class Devices:
     def __init__(self) -> None:
         # Without an accelerator in the machine, processes meet only if told to do so on the CPU.
         on_cpu = not torch.accelerator.is_available()
-        self._accelerator = Accelerator(cpu=on_cpu, mixed_precision="no")
-        self.rank: int = self._accelerator.process_index
-        self.world: int = self._accelerator.num_processes
-        self.device: torch.device = self._accelerator.device
+        # Only accelerate's knowledge of processes: an `Accelerator` also holds one precision for
+        # the whole process, which another trainer may have set otherwise before.
+        self._state = PartialState(cpu=on_cpu)
+        self.rank: int = self._state.process_index
+        self.world: int = self._state.num_processes
+        self.device: torch.device = self._state.device
 
     @property
     def is_main(self) -> bool:
@@ -37,9 +40,8 @@ class Devices:
         model.to(self.device)
         if self.world == 1:
             return model
-        self._accelerator.free_memory()
-        wrapped: nn.Module = self._accelerator.prepare_model(model)
-        return wrapped
+        own = None if self.device.type == "cpu" else [self.device]
+        return DistributedDataParallel(model, device_ids=own)
 
     def share(self, indices: np.ndarray) -> tuple[np.ndarray, bool]:
         """This process's rows of a batch, and whether they count.
@@ -50,14 +52,11 @@ class Devices:
         own = indices[self.rank :: self.world]
         return (own, True) if len(own) else (indices[:1], False)
 
-    def backward(self, loss: Tensor) -> None:
-        self._accelerator.backward(loss)
-
     def total(self, values: np.ndarray) -> np.ndarray:
         """Sums an array over processes."""
         if self.world == 1:
             return values
-        summed = self._accelerator.reduce(torch.from_numpy(values).to(self.device), "sum")
+        summed = reduce(torch.from_numpy(values).to(self.device), "sum")
         return np.asarray(summed.cpu())
 
     def agree(self, value: bool) -> bool:
@@ -67,4 +66,4 @@ class Devices:
         return values[0]
 
     def wait(self) -> None:
-        self._accelerator.wait_for_everyone()
+        self._state.wait_for_everyone()

@@ -195,7 +195,7 @@ class Trainer:
 
     def _update(self, loss: torch.Tensor) -> None:
         assert self._optimizer is not None, "a phase is running"
-        self.devices.backward(loss)
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(trainable(self.model), self.settings.max_grad_norm)
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)

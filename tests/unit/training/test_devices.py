@@ -1,7 +1,9 @@
 """With one process, sharing reduces to plain calls."""
 
+import subprocess
+import sys
+
 import numpy as np
-import torch
 from tests.tiny_runs import short, tiny_model
 
 from totune.training.devices import Devices
@@ -26,11 +28,16 @@ def test_the_model_itself_trains() -> None:
     assert model.encoder.device == devices.device
 
 
-def test_backward_is_that_of_torch() -> None:
-    weight = torch.ones(3, requires_grad=True)
-    Devices().backward((weight * torch.tensor([1.0, 2.0, 3.0])).sum())
-    assert weight.grad is not None
-    assert weight.grad.tolist() == [1.0, 2.0, 3.0]
+def test_another_trainer_in_the_process_does_not_matter() -> None:
+    program = """
+from accelerate import Accelerator
+from totune.training.devices import Devices
+Accelerator(cpu=True, mixed_precision="bf16")
+print(Devices().world, Devices().device)
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["1", "cpu"], done.stderr
 
 
 def test_processes_share_a_batch_without_gaps_or_repeats() -> None:
