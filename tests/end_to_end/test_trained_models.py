@@ -52,6 +52,16 @@ def held_out(data: Path, kind: str) -> Examples:
     return load_dataset(data / f"{kind}.csv", **names).test  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("kind", "strategy"), BASELINES)
+def test_what_a_baseline_stores_is_what_saving_it_writes(
+    models: Path, kind: str, strategy: str
+) -> None:
+    folder = models / f"{kind}-{strategy}"
+    (record,) = (folder / "training" / "runs").glob("*/record.json")
+    told = json.loads(record.read_text(encoding="utf-8"))["costs"]["storage_bytes"]
+    assert told == sum(path.stat().st_size for path in (folder / "baseline").iterdir())
+
+
 @pytest.mark.parametrize(("kind", "strategy"), TRAINED + BASELINES)
 def test_a_loaded_model_predicts_what_its_record_says(
     data: Path, models: Path, kind: str, strategy: str

@@ -3,17 +3,19 @@
 Shared by the members of this folder; itself no member.
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 from scipy import sparse
 
 from totune.baselines import saving
-from totune.baselines.base import Baseline, FittedBaseline
+from totune.baselines.base import Baseline, Embed, FittedBaseline
 from totune.baselines.linear_model import LinearModel, fit_linear
 from totune.data.examples import Examples
 from totune.errors import DataError
@@ -44,41 +46,51 @@ class FittedSparse(FittedBaseline):
         saving.write(folder, self.baseline, {"terms": _terms(self.vectorizer)}, arrays)
 
 
-def fit_sparse(
-    baseline: Baseline,
-    vectorizer: Vectorizer,
-    train: Examples,
-    targets: NDArray[Any],
-    task: Task,
-    C: float,
-) -> FittedSparse:
-    """Fits vectorizer and linear model on training rows.
+@dataclass(frozen=True)
+class SparseBaseline(Baseline):
+    """A vectorizer of scikit-learn under a linear model.
 
-    Raises:
-        DataError: if no text holds a word.
+    Attributes:
+        ngrams: the longest run of words that counts as a feature.
+        C: inverse strength of the L2 penalty.
     """
-    try:
-        vectorizer.fit([*train.texts, *(train.pairs or ())])
-        found = features(vectorizer, train)
-    except ValueError as error:
-        if "vocabulary" not in str(error):
-            raise
-        raise _no_words(baseline, len(train)) from None
-    if not found.nnz:
-        raise _no_words(baseline, len(train))
-    return FittedSparse(baseline, vectorizer, fit_linear(found, targets, task, C))
 
+    ngrams: Annotated[int, Field(ge=1)] = 1
+    C: Annotated[float, Field(gt=0)] = 1.0
 
-def load_sparse(
-    baseline: Baseline, vectorizer: Vectorizer, folder: Path, task: Task
-) -> FittedSparse:
-    """Reads what `FittedSparse.save` wrote into an unfitted vectorizer."""
-    facts, arrays = saving.read(folder, baseline)
-    if facts["terms"]:
-        vectorizer.set_params(vocabulary=facts["terms"])
-    if "idf" in arrays:
-        vectorizer.idf_ = arrays["idf"]
-    return FittedSparse(baseline, vectorizer, LinearModel.from_arrays(arrays, task))
+    @abstractmethod
+    def vectorizer(self) -> Vectorizer:
+        """An unfitted vectorizer with this baseline's options."""
+
+    def fit(
+        self, train: Examples, targets: NDArray[Any], task: Task, seed: int, embed: Embed | None
+    ) -> FittedSparse:
+        """Fits vectorizer and linear model on training rows.
+
+        Raises:
+            DataError: if no text holds a word.
+        """
+        vectorizer = self.vectorizer()
+        try:
+            vectorizer.fit([*train.texts, *(train.pairs or ())])
+            found = features(vectorizer, train)
+        except ValueError as error:
+            if "vocabulary" not in str(error):
+                raise
+            raise _no_words(self, len(train)) from None
+        if not found.nnz:
+            raise _no_words(self, len(train))
+        return FittedSparse(self, vectorizer, fit_linear(found, targets, task, self.C))
+
+    def load(self, folder: Path, task: Task, embed: Embed | None) -> FittedSparse:
+        """Reads what `FittedSparse.save` wrote into an unfitted vectorizer."""
+        vectorizer = self.vectorizer()
+        facts, arrays = saving.read(folder, self)
+        if facts["terms"]:
+            vectorizer.set_params(vocabulary=facts["terms"])
+        if "idf" in arrays:
+            vectorizer.idf_ = arrays["idf"]
+        return FittedSparse(self, vectorizer, LinearModel.from_arrays(arrays, task))
 
 
 def features(vectorizer: Vectorizer, examples: Examples) -> sparse.csr_matrix:

@@ -26,7 +26,9 @@ def run(
         Path, typer.Option(metavar="FOLDER", help="Where the recipe's data lies.")
     ] = Path("data"),
     model: Annotated[str | None, typer.Option(help="Another encoder than the recipe's.")] = None,
-    fraction: Annotated[float, typer.Option(help="Share of the data that is used.")] = 1.0,
+    fraction: Annotated[
+        float, typer.Option(help="Share of the rows (a study: train rows) used.")
+    ] = 1.0,
     seeds: Annotated[
         int | None, typer.Option(help="How many; the recipe's own number if not named.")
     ] = None,

@@ -69,7 +69,7 @@ def caveats(recipe: Recipe, results: Results) -> tuple[str, ...]:
     told = []
     if results.fraction < 1:
         told.append(
-            f"Only {results.fraction:.3g} of the data was used: other figures than for all of it."
+            f"A fraction of {results.fraction:.3g} was used: other figures than for all rows."
         )
     if results.seeds < recipe.run.seeds:
         told.append(

@@ -32,7 +32,7 @@ def reproduce(
         name: of the recipe.
         data_dir: the folder that the recipe's data lies in.
         model: another encoder than the recipe's.
-        fraction: share of the data that is used, in (0, 1].
+        fraction: share of the rows (of a study, of its train rows) that is used, in (0, 1].
         seeds: how many; the recipe's own number if None.
         out: the report's folder; the recipe's name if None.
         progress: told of everything that goes on; silent by default.

@@ -79,7 +79,7 @@ class Results:
     """Everything that a recipe's report is drawn from; the first group is the one to compare.
 
     Attributes:
-        fraction: the share of the data that was used.
+        fraction: the share of the rows (of a study, of its train rows) that was used.
         seeds: how many there were.
         facts: tables of further facts, by title.
     """

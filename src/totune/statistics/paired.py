@@ -1,4 +1,31 @@
-"""A test over examples and seeds: would new rows and new seeds tell the same story?"""
+"""A test over examples and seeds: would new rows and new seeds tell the same story?
+
+The interval is difference +- sqrt(t_r^2 V + t_s^2 W), from two sources.
+
+W is the variance over seeds, s_a^2 / S_a + s_b^2 / S_b, as in Welch's test, with s^2 the
+variance (n - 1) of single seeds' scores on this test set and t_s the quantile for the
+Welch-Satterthwaite degrees of freedom: seeds are not resampled, since among 3 to 5 of them a
+bootstrap loses (n - 1) / n of the variance and knows nothing of the t quantile. Seeds of a
+and b count as independent: two strategies share at most the head's initialisation and the
+order of the data, and if their scores rise and fall together the interval is only wider than
+need be.
+
+V is the variance over rows. Rows are resampled with replacement, the same rows for all seeds
+of a and b, so what makes a row hard for both cancels. From the variance of the mean difference
+the part is taken off that belongs to single seeds (the bootstrap variance of a seed's distance
+from the mean over seeds, over S), since W holds it already; t_r has N - 1 degrees of freedom.
+Where a score is bounded by 1, one row's worth, 1 / N^2, is added, so that strategies which
+agree on every row do not pass for equal with certainty (in the spirit of Agresti and Min
+2005).
+
+The quantiles enter before the sum, because Satterthwaite's degrees of freedom for the sum of
+a variance known well and one known from 3 seeds come out too high: that interval covered
+91.5% in the worst case tried. Guarantee, by simulation (accuracy near 85%, 200 and 1,000
+rows of shared difficulty, five kinds of seed noise from none to 3 points, 2,500 draws each;
+`tests/unit/test_statistics.py` repeats a part): the 95% interval holds the true difference in
+95.1 to 97.8% of draws with 3 seeds, 95.1 to 96.6% with 5 and 95.2 to 97.1% with 10. F1 gives
+the same within the simulation's error.
+"""
 
 import math
 from collections.abc import Iterator
@@ -105,33 +132,7 @@ def paired_bootstrap(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Paired:
-    """Compares two strategies over examples and seeds.
-
-    The interval is difference +- sqrt(t_r^2 V + t_s^2 W), from two sources.
-
-    W is the variance over seeds, s_a^2 / S_a + s_b^2 / S_b, as in Welch's test, with s^2 the
-    variance (n - 1) of single seeds' scores on this test set and t_s the quantile for the
-    Welch-Satterthwaite degrees of freedom: seeds are not resampled, since among 3 to 5 of them a
-    bootstrap loses (n - 1) / n of the variance and knows nothing of the t quantile. Seeds of a
-    and b count as independent: two strategies share at most the head's initialisation and the
-    order of the data, and if their scores rise and fall together the interval is only wider than
-    need be.
-
-    V is the variance over rows. Rows are resampled with replacement, the same rows for all seeds
-    of a and b, so what makes a row hard for both cancels. From the variance of the mean difference
-    the part is taken off that belongs to single seeds (the bootstrap variance of a seed's distance
-    from the mean over seeds, over S), since W holds it already; t_r has N - 1 degrees of freedom.
-    Where a score is bounded by 1, one row's worth, 1 / N^2, is added, so that strategies which
-    agree on every row do not pass for equal with certainty (in the spirit of Agresti and Min
-    2005).
-
-    The quantiles enter before the sum, because Satterthwaite's degrees of freedom for the sum of
-    a variance known well and one known from 3 seeds come out too high: that interval covered
-    91.5% in the worst case tried. Guarantee, by simulation (accuracy near 85%, 200 and 1,000
-    rows of shared difficulty, five kinds of seed noise from none to 3 points, 2,500 draws each;
-    `tests/unit/test_statistics.py` repeats a part): the 95% interval holds the true difference in
-    95.1 to 97.8% of draws with 3 seeds, 95.1 to 96.6% with 5 and 95.2 to 97.1% with 10. F1 gives
-    the same within the simulation's error.
+    """Compares two strategies over examples and seeds, by the method on top of this module.
 
     Args:
         metric: how predictions are scored.

@@ -23,7 +23,8 @@ class Costs:
         examples_per_second: training examples per second of training proper.
         peak_memory_bytes: peak resident memory of the process while it ran (device memory on a
             GPU).
-        storage_bytes: what must be stored per task on top of the shared encoder.
+        storage_bytes: what must be stored per task on top of the shared encoder; of a baseline all
+            that saving it writes, vocabulary included.
         latency_milliseconds: prediction time per example in batches, from raw text.
     """
 

@@ -1,6 +1,7 @@
 """One run: one task, one strategy (or baseline), one seed, from its configuration to its record."""
 
 import copy
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from totune.baselines.base import Baseline
+from totune.baselines.base import Baseline, FittedBaseline
 from totune.data.batches import tokenize
 from totune.data.examples import Dataset, Examples, SplitName
 from totune.encoders.loading import Loaded
@@ -181,10 +182,17 @@ def _run_baseline(config: RunConfig, baseline: Baseline, context: Context) -> _R
         feature_seconds=context.cache.account,
         examples_per_second=len(data.train) / seconds,
         peak_memory_bytes=peak_memory(),
-        storage_bytes=fitted.parameters * 8,
+        storage_bytes=_stored_bytes(fitted),
         latency_milliseconds=_latency(context, fitted.outputs),
     )
     return _Result(fitted.outputs(data.dev), fitted.outputs(data.test), costs, {}, fitted.save)
+
+
+def _stored_bytes(fitted: FittedBaseline) -> int:
+    """What saving takes: a vocabulary is often larger than the coefficients it names."""
+    with tempfile.TemporaryDirectory() as folder:
+        fitted.save(Path(folder))
+        return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
 
 
 def _outputs(model: Model, context: Context, name: SplitName) -> np.ndarray:

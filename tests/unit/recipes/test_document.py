@@ -108,7 +108,7 @@ def test_a_test_without_runs_is_said_and_never_agrees():
 def test_a_smaller_run_says_so(near):
     assert caveats(BERT, results_of(near)) == ()
     told = caveats(BERT, results_of(near, fraction=0.1, seeds=2))
-    assert "Only 0.1 of the data" in told[0]
+    assert "A fraction of 0.1 was used" in told[0]
     assert "2 seeds instead of 10" in told[1]
 
 
