@@ -4,7 +4,16 @@ import dataclasses
 
 import numpy as np
 import pytest
-from tests.unit.baselines.samples import NEW, PAIRS, SCORES, THREE, TWO, embed
+from tests.unit.baselines.samples import (
+    NEW,
+    NEW_TAGGED,
+    PAIRS,
+    SCORES,
+    TAGGED,
+    THREE,
+    TWO,
+    embed,
+)
 
 from totune.baselines.base import BASELINES
 from totune.data.examples import Examples
@@ -15,17 +24,35 @@ DATA = {
     "three classes": ("classification", THREE, NEW),
     "scores": ("regression", SCORES, NEW),
     "pairs": ("classification", PAIRS, PAIRS),
+    "tags": ("tagging", TAGGED, NEW_TAGGED),
 }
+SUITED = [
+    (name, data)
+    for name in BASELINES.names()
+    for data, (task, _, _) in DATA.items()
+    if task in BASELINES.get(name).tasks
+]
 
 
 @pytest.fixture(params=BASELINES.names())
-def baseline(request):
+def member(request):
     return BASELINES.create(request.param)
 
 
-@pytest.fixture(params=DATA)
-def case(request):
-    name, train, new = DATA[request.param]
+@pytest.fixture(params=SUITED, ids=lambda pair: "-".join(pair))
+def pair(request):
+    """A baseline and data of a task that it can do."""
+    return request.param
+
+
+@pytest.fixture
+def baseline(pair):
+    return BASELINES.create(pair[0])
+
+
+@pytest.fixture
+def case(pair):
+    name, train, new = DATA[pair[1]]
     return TASKS.get(name).from_examples(train), train, new
 
 
@@ -34,18 +61,29 @@ def fit(baseline, train, task, seed=0):
     return baseline.fit(train, task.targets(train.labels), task, seed, given)
 
 
-def test_options_are_a_frozen_dataclass(baseline):
-    assert type(baseline).__dataclass_params__.frozen
-    assert all(field.default is not dataclasses.MISSING for field in dataclasses.fields(baseline))
-    assert baseline.label == baseline.name
+def test_options_are_a_frozen_dataclass(member):
+    assert type(member).__dataclass_params__.frozen
+    assert all(field.default is not dataclasses.MISSING for field in dataclasses.fields(member))
+    assert member.label == member.name
+
+
+def test_the_tasks_it_can_do_exist(member):
+    assert set(member.tasks) <= set(TASKS.names())
+    assert member.tasks
+
+
+def positions(task, examples):
+    """How many positions each row has: its words where words are tagged, else one."""
+    return np.array([len(row) if task.per_word else 1 for row in examples.words or examples.texts])
 
 
 def test_outputs_can_be_decoded(baseline, case):
     task, train, new = case
     outputs = fit(baseline, train, task).outputs(new)
-    assert outputs.shape == (len(new), task.outputs)
+    counts = positions(task, new)
+    assert outputs.shape == (counts.sum(), task.outputs)
     assert np.isfinite(outputs).all()
-    assert len(task.decode(task.predictions(outputs))) == len(new)
+    assert len(task.decode(task.predictions(outputs, counts))) == len(new)
     scores = task.scores(outputs)
     if scores is not None:
         np.testing.assert_allclose(scores, np.exp(outputs), rtol=1e-5, atol=1e-7)
@@ -73,7 +111,9 @@ def test_saved_and_loaded_it_gives_equal_outputs(baseline, case, tmp_path):
     assert again.parameters == model.parameters > 0
 
 
-def test_it_does_not_care_for_strange_texts(baseline):
-    task = TASKS.get("classification").from_examples(TWO)
-    strange = Examples(texts=("", "\ud800", "\x00", "日本語", "word " * 20_000))
-    assert np.isfinite(fit(baseline, TWO, task).outputs(strange)).all()
+def test_it_does_not_care_for_strange_texts(baseline, case):
+    task, train, _ = case
+    texts = ("", "\ud800", "\x00", "日本語", "word " * 20_000)
+    pairs = None if train.pairs is None else texts[::-1]
+    strange = Examples(texts, pairs=pairs, words=tuple((text,) for text in texts))
+    assert np.isfinite(fit(baseline, train, task).outputs(strange)).all()

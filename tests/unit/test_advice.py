@@ -349,3 +349,45 @@ def test_names_do_not_matter(names: list[str]):
         made += runs(name, wrong, seconds)
     found = made.advise(tolerance=0.02)
     assert (found.best, found.recommended) == (names[0], names[1])
+
+
+def tagging_study(sentences: int) -> Study:
+    """Two strategies that tag: one finds all but a few spans, the other fewer."""
+    rng = np.random.default_rng(0)
+    words = np.arange(9) < rng.integers(1, 10, (sentences, 1))
+    targets = np.where(rng.random((sentences, 9)) < 0.3, rng.integers(1, 9, (sentences, 9)), 0)
+    targets = np.where(words, targets, -1).astype(np.int16)
+    made = Study([], {})
+    for name, share, seconds in (("fine-tuning", 0.97, 90.0), ("feature-extraction", 0.8, 3.0)):
+        for seed in range(5):
+            kept = (rng.random(targets.shape) < share) | ~words
+            made.records.append(record(name, seed, seconds))
+            predictions = np.where(kept, targets, 0).astype(np.int16)
+            made.arrays[f"{name}/{seed}"] = {"targets": targets, "predictions": predictions}
+    return made
+
+
+@pytest.mark.parametrize("metric", ["span-f1", "token-accuracy"])
+def test_taggers_are_compared_over_sentences(metric: str):
+    found = tagging_study(400).advise(metric)
+    assert (found.recommended, verdicts(found)) == (
+        "fine-tuning",
+        {"feature-extraction": "credibly worse"},
+    )
+    assert found.caveats == ()  # padding is no unseen label
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_a_tagger_that_answers_o_everywhere_is_no_better_than_a_constant():
+    study = tagging_study(400)
+    for seed in range(5):
+        arrays = study.arrays[f"feature-extraction/{seed}"]
+        arrays["predictions"] = np.minimum(arrays["targets"], 0)
+    told = "feature-extraction does not beat a constant answer."
+    assert told in study.advise("span-f1").caveats
+    assert told in study.advise("token-accuracy").caveats
+
+
+def test_where_words_are_tagged_sentences_are_told():
+    told = " ".join(tagging_study(40).advise("span-f1", tolerance=0.1).caveats)
+    assert "tiny: 40 sentences, so one sentence is 2.5% of it" in told

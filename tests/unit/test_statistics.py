@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from totune.metrics import METRICS
+from totune.metrics import METRICS, PADDING
 from totune.statistics import (
     cohens_d,
     hedges_g,
     holm,
+    paired,
     paired_bootstrap,
     paired_dz,
     paired_permutation,
@@ -266,3 +267,38 @@ def test_the_interval_holds_the_truth_as_often_as_it_says():
 def test_coverage(seeds: int, rows: int, seed_sd: float):
     # With 600 repeats the simulation itself errs by about 0.8 points.
     assert 0.935 <= coverage(seeds, rows, seed_sd, 0.5, 600) <= 0.99
+
+
+def tagged_answers(seeds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Codes of 300 sentences [N, W], and two strategies' predictions [S, N, W] of them."""
+    rng = np.random.default_rng(0)
+    words = np.arange(12) < rng.integers(1, 13, (300, 1))
+    targets = np.where(rng.random((300, 12)) < 0.3, rng.integers(1, 9, (300, 12)), 0)
+    a, b = (np.where(rng.random((seeds, 300, 12)) < share, targets, 0) for share in (0.95, 0.85))
+    return tuple(np.where(words, side, PADDING).astype(np.int16) for side in (targets, a, b))
+
+
+@pytest.mark.parametrize("name", ["span-f1", "token-accuracy", "token-f1"])
+def test_where_words_are_tagged_sentences_are_resampled(name: str):
+    metric, (targets, a, b) = METRICS[name], tagged_answers(1)
+    same = [np.repeat(side, 2, axis=0) for side in (a, b)]  # two seeds that do not differ
+    found = paired_bootstrap(metric, targets, *same, resamples=4000)
+    rng = np.random.default_rng(1)
+    differences = []
+    for _ in range(300):
+        rows = rng.integers(0, 300, 300)
+        differences.append(metric(targets[rows], a[0, rows]) - metric(targets[rows], b[0, rows]))
+    assert found.difference == pytest.approx(metric(targets, a[0]) - metric(targets, b[0]))
+    assert found.seed_sd == 0.0
+    one_sentence = 1 / 300  # what is added where a score is bounded
+    expected = math.hypot(np.std(differences), one_sentence)
+    assert found.example_sd == pytest.approx(expected, rel=0.12)
+    assert found.spread.n_examples == 300
+
+
+def test_chunks_of_resamples_change_nothing(monkeypatch: pytest.MonkeyPatch):
+    targets, a, b = tagged_answers(3)
+    whole = paired_bootstrap(METRICS["span-f1"], targets, a, b, resamples=50)
+    monkeypatch.setattr(paired, "_CHUNK", 300 * 50)
+    again = paired_bootstrap(METRICS["span-f1"], targets, a, b, resamples=50)
+    assert (again.low, again.high) == (whole.low, whole.high)

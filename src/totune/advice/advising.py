@@ -1,7 +1,7 @@
 """The advice: verdict, comparisons, and the sentences that tell them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from totune.advice.comparing import Comparison, compare, find_best
 from totune.advice.deciding import Decision, Verdict, decide
 from totune.advice.standings import Arrays, Entrant, Standing, TestSet, find_test_set, gather
 from totune.errors import ConfigError
-from totune.metrics import Metric, get_metric
+from totune.metrics import PADDING, Metric, get_metric
 from totune.study.records import RunRecord
 
 TOLERANCE = 0.005
@@ -73,8 +73,8 @@ def advise(
     Args:
         records: the runs of a study, all on the same test set.
         arrays: by run fingerprint, `targets` [N] (below 0 for a label never seen in training),
-            `predictions` [N] (class indices or numbers) and, for classes, `scores` [N, C]; a
-            failed run may have none.
+            `predictions` [N] (class indices or numbers) and, for classes, `scores` [N, C]; codes
+            of tags in both, [N, W], where words are tagged; a failed run may have none.
         metric: a name in `totune.metrics.METRICS`.
         tolerance: in the metric's own scale; 0.005 is half a point of accuracy.
 
@@ -90,7 +90,7 @@ def advise(
     if not entrants:
         return _nothing(standings, metric, tolerance)
     constant = _no_better_than_constant(entrants, test, measure)
-    caveats = wording.caveats(standings, entrants, constant, test.targets)
+    caveats = wording.caveats(standings, entrants, constant, test.targets, measure)
     best = find_best(entrants, measure)
     others = [entrant for entrant in entrants if entrant is not best]
     comparisons = compare(best, others, test, measure, tolerance)
@@ -151,16 +151,19 @@ def _no_better_than_constant(
 ) -> list[str]:
     """The strategies whose mean is not above what the best constant answer scores."""
     sign = 1 if metric.higher_is_better else -1
-    answers = _constants(test.targets)
+    answers = _constants(test.targets, metric)
     floor = max(sign * metric(test.targets, answer, test.n_classes) for answer in answers)
     return [entrant.strategy for entrant in entrants if sign * entrant.standing.mean <= floor]
 
 
-def _constants(targets: NDArray[Any]) -> list[NDArray[Any]]:
+def _constants(targets: NDArray[Any], metric: Metric) -> Iterator[NDArray[Any]]:
     """Answers that do not look at the text: each class (of integers), or the mean target."""
-    if targets.dtype.kind in "iu":
-        return [np.full_like(targets, value) for value in np.unique(np.maximum(targets, 0))]
-    return [np.full(len(targets), targets.mean())]
+    if targets.dtype.kind not in "iu":
+        yield np.full(len(targets), targets.mean())
+        return
+    padding = (targets == PADDING) & metric.per_word
+    for value in np.unique(np.maximum(targets[~padding], 0)):
+        yield np.where(padding, PADDING, value).astype(targets.dtype)
 
 
 def _finite(value: Any) -> Any:

@@ -14,7 +14,8 @@ from totune.metrics import Metric
 from totune.statistics import summary
 from totune.study.records import Costs, RunRecord
 
-# per run fingerprint: targets [N], predictions [N] and, for classes, scores [N, C]
+# per run fingerprint: targets [N], predictions [N] and, for classes, scores [N, C]; targets and
+# predictions are [N, W] where words are tagged
 Arrays = Mapping[str, Mapping[str, NDArray[Any]]]
 
 
@@ -59,7 +60,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Entrant:
-    """A strategy with at least one usable run: scores [S] and predictions [S, N] per seed."""
+    """A strategy with usable runs: scores [S] and predictions [S, N] or [S, N, W], one per seed."""
 
     standing: Standing
     scores: tuple[float, ...]
@@ -72,7 +73,7 @@ class Entrant:
 
 @dataclass(frozen=True)
 class TestSet:
-    """The rows all runs are scored on: targets [N], and the number of classes if there are any."""
+    """The rows all runs are scored on: targets [N] or [N, W], the number of classes if known."""
 
     targets: NDArray[Any]
     n_classes: int | None

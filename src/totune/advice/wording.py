@@ -25,7 +25,7 @@ def headline(decision: Decision, metric: Metric, tolerance: float, alone: bool) 
     if decision.verdict == "none":
         return _no_verdict(decision.best.strategy, alone)
     if decision.verdict == "undecided":
-        return _undecided(decision, limit)
+        return _undecided(decision, limit, metric)
     choice, best = decision.leaning, decision.best
     answer = _ANSWERS.get(choice.strategy)
     start = f"{answer}: {choice.strategy}" if answer else f"Use {choice.strategy}: it"
@@ -42,17 +42,17 @@ def _no_verdict(best: str, alone: bool) -> str:
     return f"Neither: no strategy beats a constant answer, not even the best ({best})."
 
 
-def _undecided(decision: Decision, limit: str) -> str:
+def _undecided(decision: Decision, limit: str, metric: Metric) -> str:
     choice, best = decision.leaning, decision.best
     state = "leads" if choice is best else f"keeps up with the best ({best.strategy})"
     names = [blocker.strategy for blocker in decision.blockers]
     return (
         f"Undecided: {choice.strategy} {state} so far, but whether the cheaper {_either(names)} "
-        f"keeps up within {limit} is open; {what_decides(decision)}."
+        f"keeps up within {limit} is open; {what_decides(decision, metric)}."
     )
 
 
-def what_decides(decision: Decision) -> str:
+def what_decides(decision: Decision, metric: Metric) -> str:
     """What would settle the open comparisons: more seeds, more test rows, or neither."""
     if decision.more_seeds is not None:
         seeds = f"{decision.more_seeds} more {_plural(decision.more_seeds, 'seed')} per strategy"
@@ -61,7 +61,7 @@ def what_decides(decision: Decision) -> str:
     if decision.test_rows is not None:
         return (
             "more seeds cannot decide it on this test set; that takes at least "
-            f"{decision.test_rows:,} test rows"
+            f"{decision.test_rows:,} test {metric.row}s"
         )
     return f"it is so close to the limit that {MOST_SEEDS} seeds would not decide it"
 
@@ -144,10 +144,12 @@ def caveats(
     entrants: Sequence[Entrant],
     constant: Sequence[str],
     targets: NDArray[Any],
+    metric: Metric,
 ) -> list[str]:
     """What may spoil the advice: lost runs, few seeds, a tiny test set, no better than chance."""
     rows, seeds = len(targets), min(entrant.standing.seeds for entrant in entrants)
-    unseen = int((targets < 0).sum()) if targets.dtype.kind in "iu" else 0
+    classes = targets.dtype.kind in "iu" and not metric.per_word
+    unseen = int((targets < 0).sum()) if classes else 0
     lines = lost(standings)
     if seeds < FEW_SEEDS:
         lines.append(
@@ -156,7 +158,7 @@ def caveats(
         )
     if rows < TINY_TEST_ROWS:
         lines.append(
-            f"The test set is tiny: {rows} {_plural(rows, 'row')}, so one row is "
+            f"The test set is tiny: {rows} {_plural(rows, metric.row)}, so one {metric.row} is "
             f"{100 / rows:.1f}% of it."
         )
     if unseen:

@@ -1,4 +1,4 @@
-"""What every baseline is: features without training, a linear model of scikit-learn on top.
+"""What every baseline is: counts, or features without training under a linear model.
 
 A baseline stands in a study like a strategy: same splits, same metrics, same records.
 """
@@ -22,7 +22,11 @@ class FittedBaseline(ABC):
 
     @abstractmethod
     def outputs(self, examples: Examples) -> np.ndarray:
-        """Outputs [N, C] as a head would give them, so that the task can decode them."""
+        """Outputs as a head would give them, so that the task can decode them.
+
+        Returns:
+            [P, C], a row per example; per word, in order, where words are tagged.
+        """
 
     @property
     @abstractmethod
@@ -35,9 +39,15 @@ class FittedBaseline(ABC):
 
 
 class Baseline(ABC):
-    """A kind of baseline; its fields are its options."""
+    """A kind of baseline; its fields are its options.
+
+    Attributes:
+        tasks: the names of the tasks it can do.
+        needs_encoder: whether it reads vectors of the encoder.
+    """
 
     name: ClassVar[str]
+    tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
     needs_encoder: ClassVar[bool] = False
 
     @property
@@ -48,7 +58,7 @@ class Baseline(ABC):
     def fit(
         self, train: Examples, targets: np.ndarray, task: Task, seed: int, embed: Embed | None
     ) -> FittedBaseline:
-        """Trains on rows and their targets; `embed` is given when `needs_encoder`."""
+        """Trains on rows and their `task.targets`; `embed` is given when `needs_encoder`."""
 
     @abstractmethod
     def load(self, folder: Path, task: Task, embed: Embed | None) -> FittedBaseline:

@@ -68,14 +68,26 @@ def show_report_table(table: "report.Table") -> None:
 
 
 def show_metrics(metrics: Mapping[str, Mapping[str, float]]) -> None:
-    """Metrics of one or more splits, a row for each, on standard output."""
+    """Metrics of one or more splits, a row for each, on standard output.
+
+    Those of single types ("f1:PER"), which can be many, get a row each in a table of their own.
+    """
     from totune.report.formatting import metric_label, score
 
     names = list(dict.fromkeys(name for values in metrics.values() for name in values))
+    overall = [name for name in names if ":" not in name]
     show_table(
-        ("", *map(metric_label, names)),
+        ("", *map(metric_label, overall)),
         [
-            (split, *(score(name, values.get(name)) for name in names))
+            (split, *(score(name, values.get(name)) for name in overall))
             for split, values in metrics.items()
         ],
     )
+    of_types = [name for name in names if ":" in name]
+    if of_types:
+        typer.echo()
+        rows = [(name, [values.get(name) for values in metrics.values()]) for name in of_types]
+        show_table(
+            ("", *metrics),
+            [(metric_label(name), *(score(name, value) for value in row)) for name, row in rows],
+        )

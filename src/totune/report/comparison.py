@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from totune.advice import Advice, Comparison
 from totune.report import formatting
-from totune.report.groups import Runs, best_first, by_strategy
+from totune.report.groups import Runs, best_first, by_strategy, unit_of
 from totune.report.table import Cell, Column, Row, Table, number, word
 from totune.study.records import RunRecord, StudyInfo
 
@@ -41,12 +41,15 @@ def _comparison_notes(info: StudyInfo, advice: Advice) -> tuple[str, ...]:
     names = ", ".join(formatting.metric_name(metric) for metric in bounded)
     points = f"{names} in points (× 100); " if bounded else ""
     limit = formatting.tolerance(info.metric, advice.tolerance)
+    unit = unit_of(info.metric)
+    apart = ", which count as independent" if unit == "sentences" else ""
     return (
         f"Test scores: {points}mean ± standard deviation over the usable runs, below it the 95% "
         "interval over seeds.",
         f"Behind the best in {formatting.metric_name(info.metric)}, with its interval "
-        "over seeds and test examples; the intervals hold together with 95% confidence. As good: "
-        f"credibly within {limit} of the best. Credibly worse: credibly further. Open: neither.",
+        f"over seeds and test {unit}{apart}; the intervals hold together with 95% confidence. As "
+        f"good: credibly within {limit} of the best. Credibly worse: credibly further. Open: "
+        "neither.",
     )
 
 

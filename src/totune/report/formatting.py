@@ -14,18 +14,28 @@ _NAMES = {
     "pearson": "Pearson correlation",
     "spearman": "Spearman correlation",
     "mse": "mean squared error",
+    "span-f1": "span F1",
+    "span-precision": "span precision",
+    "span-recall": "span recall",
+    "token-accuracy": "token accuracy",
+    "token-f1": "token F1",
 }
 
 
 def is_bounded(metric: str) -> bool:
     """Whether a metric is shown as points (x 100); one that nobody knows keeps its own scale."""
-    known = METRICS.get(metric)
+    known = METRICS.get(metric.partition(":")[0])
     return known is not None and known.unit == "points"
 
 
 def metric_name(metric: str) -> str:
-    """What a metric is called in a sentence: "accuracy", "F1", "Pearson correlation"."""
-    return _NAMES.get(metric, metric.replace("_", " "))
+    """What a metric is called in a sentence: "accuracy", "F1", "Pearson correlation".
+
+    One of a single type of spans, "f1:PER", is "F1 of PER".
+    """
+    name, _, part = metric.partition(":")
+    told = _NAMES.get(name, name.replace("_", " "))
+    return f"{told} of {part}" if part else told
 
 
 def metric_label(metric: str) -> str:

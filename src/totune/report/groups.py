@@ -87,6 +87,12 @@ def higher_is_better(metric: str) -> bool:
     return known is None or known.higher_is_better
 
 
+def unit_of(metric: str) -> str:
+    """What a test set holds many of under a metric: examples, or sentences of tagged words."""
+    known = METRICS.get(metric)
+    return "sentences" if known is not None and known.per_word else "examples"
+
+
 def best_first(groups: Sequence[Runs], metric: str) -> list[Runs]:
     """The groups by their mean of `metric`, best first; those without a value last."""
     sign = -1 if higher_is_better(metric) else 1

@@ -11,7 +11,7 @@ from totune.report.drawing import draw_boxes, draw_costs, draw_curves
 from totune.report.figures import CurvePanel, Curves, box_figure, cost_figure, learning_curves
 from totune.report.groups import higher_is_better
 from totune.report.table import fact_table
-from totune.report.tables import cost_table, run_table, welch_table
+from totune.report.tables import cost_table, run_table, type_table, welch_table
 from totune.study.records import RunRecord, StudyInfo
 
 
@@ -30,6 +30,7 @@ def study_document(
         Section("Comparison", tables=(comparison_table(info, records, advice),)),
         Section("Costs", tables=(cost_table(info, records, advice),)),
         _scores(info, records),
+        _types(info, records),
         _curves(info, records),
         _tests(info, records),
         *extra,
@@ -77,6 +78,11 @@ def _scores(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
         "run."
     )
     return Section("Scores and costs", (words,) if pictures else (), pictures=tuple(pictures))
+
+
+def _types(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
+    table = type_table(info, records)
+    return Section("F1 by type", tables=(table,) if table.rows else ())
 
 
 def _curves(info: StudyInfo, records: Sequence[RunRecord]) -> Section:

@@ -56,6 +56,26 @@ def _cost_cells(group: Runs) -> tuple[Cell, ...]:
     )
 
 
+def type_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:
+    """The test F1 of every type of spans, a row each; no rows where no spans are looked for."""
+    every = best_first(by_strategy(info, records), info.metric)
+    groups = [group for group in every if group.usable]
+    found = {name for group in groups for record in group.usable for name in record.test}
+    columns = (Column("Type", numeric=False), *(Column(group.strategy) for group in groups))
+    rows = tuple(
+        Row((word(name.removeprefix("f1:")), *(_mean_cell(group, name) for group in groups)))
+        for name in sorted(found)
+        if name.startswith("f1:")
+    )
+    return Table("F1 by type", columns, rows, ("Test F1 in points, means over the usable runs.",))
+
+
+def _mean_cell(group: Runs, metric: str) -> Cell:
+    values = group.values(metric)
+    mean = fmean(values) if values else None
+    return number(mean, formatting.score(metric, mean))
+
+
 def run_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:
     """Every run, failed ones with their message; none is left out."""
     columns = (

@@ -14,6 +14,8 @@ V is the variance over rows. Rows are resampled with replacement, the same rows 
 of a and b, so what makes a row hard for both cancels. From the variance of the mean difference
 the part is taken off that belongs to single seeds (the bootstrap variance of a seed's distance
 from the mean over seeds, over S), since W holds it already; t_r has N - 1 degrees of freedom.
+Where words are tagged a row is a sentence; sentences count as independent, those of one document
+too.
 Where a score is bounded by 1, one row's worth, 1 / N^2, is added, so that strategies which
 agree on every row do not pass for equal with certainty (in the spirit of Agresti and Min
 2005).
@@ -28,7 +30,7 @@ the same within the simulation's error.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from totune.metrics import Metric
+from totune.metrics import Metric, Scorer
 from totune.statistics.samples import Floats, satterthwaite, summary
 
 RESAMPLES = 1000
@@ -136,9 +138,9 @@ def paired_bootstrap(
 
     Args:
         metric: how predictions are scored.
-        targets: [N].
-        predictions_a: [S_a, N], one row per seed.
-        predictions_b: [S_b, N].
+        targets: [N], or [N, W] where words are tagged.
+        predictions_a: [S_a, N] or [S_a, N, W], one per seed.
+        predictions_b: [S_b, N] or [S_b, N, W].
         n_classes: the size of the label space; read from the data if None.
         resamples: bootstrap resamples of the rows.
         seed: of the resampling.
@@ -148,8 +150,9 @@ def paired_bootstrap(
     """
     sides = [np.asarray(side) for side in (predictions_a, predictions_b)]
     n = len(targets)
-    once = [metric.resampled(targets, side, np.ones((1, n)), n_classes)[:, 0] for side in sides]
-    drawn = _resampled(metric, targets, sides, n_classes, resamples, seed)
+    scorers = [metric.scorer(targets, side, n_classes) for side in sides]
+    once = [score(np.ones((1, n)))[:, 0] for score in scorers]
+    drawn = _resampled(scorers, n, resamples, seed)
     one_row = 1 / n**2 if metric.unit == "points" else 0.0
     spread = Spread(
         examples=_row_variance(*drawn) * n / max(1, n - 1) + one_row,  # a bootstrap loses 1 / n
@@ -206,19 +209,12 @@ def _p_value(gap: float, spread: Spread) -> float:
     return math.exp(optimize.brentq(lambda x: spread.reach(math.exp(x)) - gap, _LEAST_LOG_P, 0.0))
 
 
-def _resampled(
-    metric: Metric,
-    targets: NDArray[Any],
-    sides: list[NDArray[Any]],
-    n_classes: int | None,
-    resamples: int,
-    seed: int,
-) -> list[Floats]:
+def _resampled(scorers: Sequence[Scorer], n_rows: int, resamples: int, seed: int) -> list[Floats]:
     """The scores [S, R] of each side on the same resamples of the rows."""
-    parts: list[list[Floats]] = [[] for _ in sides]
-    for weights in _weights(len(targets), resamples, seed):
-        for side, found in zip(sides, parts, strict=True):
-            found.append(metric.resampled(targets, side, weights, n_classes))
+    parts: list[list[Floats]] = [[] for _ in scorers]
+    for weights in _weights(n_rows, resamples, seed):
+        for score, found in zip(scorers, parts, strict=True):
+            found.append(score(weights))
     return [np.concatenate(found, axis=1) for found in parts]
 
 

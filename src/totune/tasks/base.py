@@ -1,4 +1,9 @@
-"""A task: the label space, the loss, the metrics and the way back from outputs to labels."""
+"""A task: the label space, the loss, the metrics and the way back from outputs to labels.
+
+Shapes: N rows, C outputs, P predicted positions: one per row, or one per word where words are
+tagged; W words of the longest row. What is scored is kept by rows, [N] or [N, W]; what a head gives
+and a loss compares is flat, [P, C] and [P], in the order of rows and words.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -17,11 +22,13 @@ class Task(ABC):
     """What is predicted; a frozen dataclass whose fields are the label space.
 
     Attributes:
-        outputs: C, how many numbers the head gives per example.
+        per_word: whether every word of a row has a label of its own.
+        outputs: C, how many numbers the head gives per position.
         metrics: names of the reported metrics, the main one first.
     """
 
     name: ClassVar[str]
+    per_word: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -38,23 +45,35 @@ class Task(ABC):
 
     @abstractmethod
     def targets(self, labels: Sequence[Label]) -> np.ndarray:
-        """Labels as numbers, [N]."""
+        """Labels as numbers that metrics compare, [N] or [N, W]."""
 
-    def known(self, targets: np.ndarray) -> np.ndarray:
-        """Which targets [N] can be learnt from and scored by the loss, [N] bool."""
-        return np.ones(len(targets), dtype=bool)
+    def flat(self, targets: np.ndarray) -> np.ndarray:
+        """Targets as the loss compares them, [P]; `UNKNOWN` where training saw no such label."""
+        return targets
+
+    def known(self, flat: np.ndarray) -> np.ndarray:
+        """Which flat targets [P] can be learnt from and scored by the loss, [P] bool."""
+        return np.ones(len(flat), dtype=bool)
 
     @abstractmethod
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The loss of each example: outputs [B, C], targets [B] -> [B]."""
+        """The loss of each position: outputs [P, C], flat targets [P] -> [P]."""
 
     @abstractmethod
-    def predictions(self, outputs: np.ndarray) -> np.ndarray:
-        """Outputs [N, C] as predictions on the scale of `targets`, [N]."""
+    def predictions(self, outputs: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Outputs as predictions on the scale of `targets`.
+
+        Args:
+            outputs: [P, C].
+            counts: how many positions each row has, [N] with sum P.
+
+        Returns:
+            [N] or [N, W].
+        """
 
     @abstractmethod
     def scores(self, outputs: np.ndarray) -> np.ndarray | None:
-        """Class probabilities [N, C], or None where there are no classes."""
+        """Class probabilities [N, C], or None where a row has no single class."""
 
     @abstractmethod
     def evaluate(self, targets: np.ndarray, predictions: np.ndarray) -> dict[str, float]:

@@ -41,13 +41,13 @@ class Classification(Task):
         place = {label: index for index, label in enumerate(self.labels)}
         return np.array([place.get(str(label), UNKNOWN) for label in labels], dtype=np.int64)
 
-    def known(self, targets: np.ndarray) -> np.ndarray:
-        return np.asarray(targets != UNKNOWN)
+    def known(self, flat: np.ndarray) -> np.ndarray:
+        return np.asarray(flat != UNKNOWN)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return functional.cross_entropy(outputs, targets, ignore_index=UNKNOWN, reduction="none")
 
-    def predictions(self, outputs: np.ndarray) -> np.ndarray:
+    def predictions(self, outputs: np.ndarray, counts: np.ndarray) -> np.ndarray:
         return np.asarray(outputs.argmax(axis=1))
 
     def scores(self, outputs: np.ndarray) -> np.ndarray | None:
@@ -62,7 +62,7 @@ class Classification(Task):
 
     def degenerate(self, targets: np.ndarray, predictions: np.ndarray) -> str | None:
         found = np.unique(predictions)
-        if len(found) == 1 and len(np.unique(targets)) > 1:
+        if len(found) == 1 and len(np.unique(targets[self.known(targets)])) > 1:
             return f"predicts only {self.labels[int(found[0])]!r}"
         return None
 

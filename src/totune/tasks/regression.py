@@ -39,17 +39,17 @@ class Regression(Task):
 
     @classmethod
     def from_examples(cls, train: Examples) -> "Regression":
-        values = [float(label) for label in train.labels or ()]
+        values = _scores(train.labels or ())
         return cls(min(values), max(values))
 
     def targets(self, labels: Sequence[Label]) -> np.ndarray:
-        return np.array([float(label) for label in labels], dtype=np.float32)
+        return np.array(_scores(labels), dtype=np.float32)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         scaled = (targets - self.low) / (self.high - self.low)
         return functional.mse_loss(outputs.squeeze(-1), scaled, reduction="none")
 
-    def predictions(self, outputs: np.ndarray) -> np.ndarray:
+    def predictions(self, outputs: np.ndarray, counts: np.ndarray) -> np.ndarray:
         return self.low + outputs[:, 0] * (self.high - self.low)
 
     def scores(self, outputs: np.ndarray) -> np.ndarray | None:
@@ -68,3 +68,7 @@ class Regression(Task):
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "low": self.low, "high": self.high}
+
+
+def _scores(labels: Sequence[Label]) -> list[float]:
+    return [float(label) for label in labels if not isinstance(label, tuple)]

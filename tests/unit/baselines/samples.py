@@ -3,6 +3,7 @@
 import numpy as np
 
 from totune.data.examples import Examples
+from totune.tasks.base import Task
 
 GOOD = ("a lovely warm film", "warm and funny", "lovely, truly lovely", "a funny joy to watch")
 BAD = ("a dull cold film", "cold and boring", "dull, truly dull", "a boring chore to watch")
@@ -17,6 +18,19 @@ PAIRS = Examples(
     labels=("same", "same", "other", "other", "same", "other", "other", "other"),
 )
 NEW = Examples(texts=("a lovely joy", "dull and boring", "zzz"), labels=("pos", "neg", "pos"))
+TAGGED = Examples(
+    texts=("Ann Lee saw Rome", "Rome waits", "she saw it"),
+    labels=(("B-PER", "I-PER", "O", "B-LOC"), ("B-LOC", "O"), ("O", "O", "O")),
+    words=(("Ann", "Lee", "saw", "Rome"), ("Rome", "waits"), ("she", "saw", "it")),
+)
+NEW_TAGGED = Examples(
+    texts=("Lee waits", "a"), labels=(("B-PER", "O"), ("O",)), words=(("Lee", "waits"), ("a",))
+)
+
+
+def predicted(task: Task, outputs: np.ndarray) -> np.ndarray:
+    """The predictions of rows of one position each."""
+    return task.predictions(outputs, np.ones(len(outputs), dtype=int))
 
 
 def embed(examples: Examples) -> np.ndarray:

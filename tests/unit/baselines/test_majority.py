@@ -1,6 +1,6 @@
 import numpy as np
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from tests.unit.baselines.samples import NEW, SCORES, THREE, TWO
+from tests.unit.baselines.samples import NEW, SCORES, THREE, TWO, predicted
 
 from totune.baselines.base import BASELINES
 from totune.data.examples import Examples
@@ -15,14 +15,14 @@ def test_classes_are_those_of_the_dummy_classifier():
     outputs = BASELINES.create("majority").fit(train, task.targets(train.labels), task, 0, None)
     found = outputs.outputs(NEW)
     np.testing.assert_allclose(np.exp(found), dummy.predict_proba(NEW.texts))
-    assert task.decode(task.predictions(found)) == list(dummy.predict(NEW.texts))
+    assert task.decode(predicted(task, found)) == list(dummy.predict(NEW.texts))
 
 
 def test_scores_are_those_of_the_dummy_regressor():
     task = Regression.from_examples(SCORES)
     dummy = DummyRegressor().fit(SCORES.texts, SCORES.labels)
     fitted = BASELINES.create("majority").fit(SCORES, task.targets(SCORES.labels), task, 0, None)
-    found = task.predictions(fitted.outputs(NEW))
+    found = predicted(task, fitted.outputs(NEW))
     np.testing.assert_allclose(found, dummy.predict(NEW.texts), rtol=1e-6)
 
 

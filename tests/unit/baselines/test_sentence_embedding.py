@@ -3,7 +3,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
-from tests.unit.baselines.samples import NEW, SCORES, TWO, embed
+from tests.unit.baselines.samples import NEW, SCORES, TWO, embed, predicted
 
 from totune.baselines.base import BASELINES
 from totune.tasks.classification import Classification
@@ -25,7 +25,7 @@ def test_regression_is_ridge_on_the_vectors():
     baseline = BASELINES.create("sentence-embedding", {"normalize": False})
     fitted = baseline.fit(SCORES, task.targets(SCORES.labels), task, 0, embed)
     np.testing.assert_allclose(
-        task.predictions(fitted.outputs(NEW)), plain.predict(embed(NEW)), rtol=1e-5
+        predicted(task, fitted.outputs(NEW)), plain.predict(embed(NEW)), rtol=1e-5
     )
     assert fitted.parameters == 26 + 1
 

@@ -4,7 +4,7 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics.pairwise import paired_cosine_distances
 from sklearn.pipeline import make_pipeline
-from tests.unit.baselines.samples import BAD, GOOD, NEW, PAIRS, SCORES, THREE, TWO
+from tests.unit.baselines.samples import BAD, GOOD, NEW, PAIRS, SCORES, THREE, TWO, predicted
 
 from totune.baselines.base import BASELINES
 from totune.baselines.text_features import features
@@ -45,7 +45,7 @@ def test_scores_are_those_of_ridge_regression(name: str):
     task = Regression.from_examples(SCORES)
     pipeline = make_pipeline(VECTORIZERS[name](), Ridge(alpha=0.25, tol=1e-10))
     pipeline.fit(list(SCORES.texts), list(SCORES.labels))
-    predictions = task.predictions(fitted(name, SCORES, task, C=2.0).outputs(NEW))
+    predictions = predicted(task, fitted(name, SCORES, task, C=2.0).outputs(NEW))
     np.testing.assert_allclose(predictions, pipeline.predict(NEW.texts), atol=2e-3)
 
 
@@ -134,7 +134,7 @@ def test_raw_counts_of_long_texts_converge_in_silence():
     train = Examples(texts=texts, labels=tuple("ab"[i % 2] for i in range(60)))
     task = Classification.from_examples(train)
     outputs = fitted("counts", train, task, C=1000.0).outputs(train)
-    assert (task.predictions(outputs) == task.targets(train.labels)).all()
+    assert (predicted(task, outputs) == task.targets(train.labels)).all()
 
 
 def test_wrong_options_are_reported_together():
@@ -149,4 +149,4 @@ def test_wrong_options_are_reported_together():
 def test_bad_words_are_bad():
     task = Classification.from_examples(TWO)
     outputs = fitted("tf-idf", TWO, task).outputs(Examples(texts=BAD))
-    assert task.decode(task.predictions(outputs)) == ["neg"] * 4
+    assert task.decode(predicted(task, outputs)) == ["neg"] * 4

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from totune.cli.output import emit, plain, show_table
+from totune.cli.output import emit, plain, show_metrics, show_table
 
 
 @dataclass(frozen=True)
@@ -43,3 +43,30 @@ def test_emit_prints_one_line_of_valid_json(capsys: pytest.CaptureFixture[str]):
 def test_cells_are_text_not_markup(capsys: pytest.CaptureFixture[str]):
     show_table(["name", "n"], [["[bold]x[/bold]", "[1]"]])
     assert "[bold]x[/bold]  [1]" in capsys.readouterr().out
+
+
+def test_metrics_of_types_stand_in_rows_of_their_own(capsys: pytest.CaptureFixture[str]):
+    show_metrics(
+        {
+            "dev": {"span-f1": 0.91, "token-accuracy": 0.98, "f1:LOC": 0.5, "f1:PER": 1.0},
+            "test": {"span-f1": 0.87, "token-accuracy": 0.97, "f1:LOC": 0.25, "f1:PER": 0.75},
+        }
+    )
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        ["Span", "F1", "Token", "accuracy"],
+        ["dev", "91.0", "98.0"],
+        ["test", "87.0", "97.0"],
+        [],
+        ["dev", "test"],
+        ["F1", "of", "LOC", "50.0", "25.0"],
+        ["F1", "of", "PER", "100.0", "75.0"],
+    ]
+
+
+def test_metrics_of_rows_are_one_table(capsys: pytest.CaptureFixture[str]):
+    show_metrics({"test": {"accuracy": 0.5}})
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["Accuracy"],
+        ["test", "50.0"],
+    ]

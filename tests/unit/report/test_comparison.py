@@ -91,3 +91,13 @@ def test_a_strategy_that_has_not_run_is_not_hidden(
     table = comparison_table(info, some + lost, others)
     assert cell(table, "tf-idf", "Finding").text == "no usable run"
     assert cell(table, "tf-idf", "Accuracy").text == "–"
+
+
+def test_sentences_are_the_unit_where_words_are_tagged(
+    info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    tagging = replace(info, metric="span-f1", metrics=["span-f1"])
+    told = " ".join(comparison_table(tagging, records, advice).notes)
+    assert "over seeds and test sentences, which count as independent;" in told
+    assert "span F1 in points" in told
+    assert "test examples;" in " ".join(comparison_table(info, records, advice).notes)

@@ -18,6 +18,8 @@ from totune.report import formatting
         ("mse", 1234.5, False, "1,234"),
         ("mse", 0.5, True, "+0.500"),
         ("perplexity", 3.14159, False, "3.14"),
+        ("span-f1", 0.9122, False, "91.2"),
+        ("f1:PER", 0.9122, False, "91.2"),
         ("accuracy", None, False, "–"),
         ("accuracy", math.nan, False, "–"),
     ],
@@ -121,3 +123,16 @@ def test_metric_names_fit_their_place():
 )
 def test_rates(value: float, expected: str):
     assert formatting.rate(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("span-f1", "Span F1"),
+        ("token-accuracy", "Token accuracy"),
+        ("f1:PER", "F1 of PER"),
+        ("f1:a:b", "F1 of a:b"),
+    ],
+)
+def test_metrics_of_words_have_names(metric: str, expected: str):
+    assert formatting.metric_label(metric) == expected

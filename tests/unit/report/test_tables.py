@@ -5,7 +5,7 @@ from scipy import stats
 from tests.unit.report.sample_study import TEST_ACCURACY
 
 from totune.advice import Advice
-from totune.report.tables import cost_table, run_table, welch_table
+from totune.report.tables import cost_table, run_table, type_table, welch_table
 from totune.study.records import RunRecord, StudyInfo
 
 
@@ -109,3 +109,22 @@ def test_a_strategy_with_one_usable_run_is_named_as_untested(
 def test_one_seed_each_leaves_nothing_to_test(regression: tuple[StudyInfo, list[RunRecord]]):
     info, records = regression
     assert welch_table(info, records, "pearson").rows == ()
+
+
+def test_every_type_of_spans_has_its_f1(info: StudyInfo, records: list[RunRecord]):
+    tagging = replace(info, metric="span-f1", metrics=["span-f1"])
+    told = [
+        replace(run, test={"span-f1": score, "f1:PER": score / 2, "f1:LOC": score})
+        for run in records
+        if (score := run.test.get("accuracy")) is not None
+    ]
+    table = type_table(tagging, told)
+    expected = ["Type", "fine-tuning", "last-2", "feature-extraction", "tf-idf"]
+    assert [column.name for column in table.columns] == expected
+    assert table.values("Type") == ["LOC", "PER"]
+    assert table.values("last-2") == pytest.approx([(0.812 + 0.809) / 2, (0.812 + 0.809) / 4])
+    assert [row.cells[3].text for row in table.rows] == ["78.1", "39.1"]
+
+
+def test_without_spans_there_are_no_types(info: StudyInfo, records: list[RunRecord]):
+    assert type_table(info, records).rows == ()

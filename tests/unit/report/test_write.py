@@ -155,3 +155,25 @@ def test_a_study_that_is_not_complete_says_so(
     part = write_report(tmp_path, planned, records[:7], advice).markdown.read_text(encoding="utf-8")
     assert "12 runs\n" in whole
     assert "7 of 12 runs so far\n" in part
+
+
+def test_a_study_of_tagging_is_reported_by_type_and_sentence(
+    tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    metrics = ["span-f1", "span-precision", "span-recall", "token-accuracy"]
+    tagging = replace(info, task="tagging", metric="span-f1", metrics=metrics)
+    found = [
+        replace(run, test={**dict.fromkeys([*metrics, "f1:PER", "f1:<b>"], run.test["accuracy"])})
+        for run in records
+        if run.test
+    ]
+    paths = write_report(tmp_path, tagging, found, advice)
+    page, text = (path.read_text(encoding="utf-8") for path in (paths.html, paths.markdown))
+    assert "<h2>F1 by type</h2>" in page
+    assert "&lt;b&gt;" in page
+    checker = Checker()
+    checker.feed(page)
+    assert checker.open == []
+    assert "## F1 by type" in text
+    assert "over seeds and test sentences" in text
+    assert "Test span F1" in text

@@ -15,6 +15,7 @@ from totune.tasks.regression import Regression
 
 CLASSES = Classification(("bad", "good", "so-so"))
 SCORES = Regression(1.0, 5.0)
+EACH = np.ones(4, dtype=int)  # one position per row
 
 
 def labelled(*labels: str | float) -> Examples:
@@ -37,7 +38,7 @@ def test_what_describes_no_task_is_refused(data: dict[str, object]) -> None:
 
 
 def test_every_task_is_here() -> None:
-    assert TASKS.names() == ["classification", "regression"]
+    assert TASKS.names() == ["classification", "regression", "tagging"]
 
 
 def test_classes_are_sorted_and_the_second_of_two_is_positive() -> None:
@@ -72,7 +73,7 @@ def test_the_classification_loss_is_that_of_each_row() -> None:
 
 def test_the_largest_output_is_the_label() -> None:
     outputs = np.array([[0.1, 3.0, 0.2], [9.0, -1.0, 8.0]], dtype=np.float32)
-    predictions = CLASSES.predictions(outputs)
+    predictions = CLASSES.predictions(outputs, np.ones(2, dtype=int))
     assert CLASSES.decode(predictions) == ["good", "bad"]
     scores = CLASSES.scores(outputs)
     assert scores is not None
@@ -93,9 +94,9 @@ def test_scores_are_learnt_between_0_and_1_and_told_on_their_own_scale() -> None
     losses = SCORES.losses(torch.zeros(4, 1), torch.from_numpy(targets))
     torch.testing.assert_close(losses, torch.tensor([0.0, 0.25, 1.0, 2.25]))
     outputs = np.array([[0.0], [0.5], [1.0], [1.5]], dtype=np.float32)
-    assert SCORES.decode(SCORES.predictions(outputs)) == [1.0, 3.0, 5.0, 7.0]
+    assert SCORES.decode(SCORES.predictions(outputs, EACH)) == [1.0, 3.0, 5.0, 7.0]
     assert SCORES.scores(outputs) is None
-    perfect = SCORES.evaluate(targets, SCORES.predictions(outputs))
+    perfect = SCORES.evaluate(targets, SCORES.predictions(outputs, EACH))
     assert perfect == {"pearson": pytest.approx(1), "spearman": pytest.approx(1), "mse": 0}
 
 

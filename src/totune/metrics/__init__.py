@@ -1,0 +1,42 @@
+"""Scores of predictions: arrays in, floats out."""
+
+from totune.errors import ConfigError
+from totune.metrics import classes, numeric, spans, words
+from totune.metrics.metric import PADDING, UNSEEN, Metric, Scorer
+from totune.metrics.spans import SpanScore, span_scores
+from totune.registry import did_you_mean
+
+__all__ = [
+    "METRICS",
+    "PADDING",
+    "UNSEEN",
+    "Metric",
+    "Scorer",
+    "SpanScore",
+    "get_metric",
+    "span_scores",
+]
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("accuracy", classes.accuracy),
+        Metric("f1", classes.f1),
+        Metric("matthews", classes.matthews),
+        Metric("pearson", numeric.pearson),
+        Metric("spearman", numeric.spearman),
+        Metric("mse", numeric.mse, higher_is_better=False, unit="squared label units"),
+        Metric("span-f1", spans.f1, per_word=True),
+        Metric("span-precision", spans.precision, per_word=True),
+        Metric("span-recall", spans.recall, per_word=True),
+        Metric("token-accuracy", words.accuracy, per_word=True),
+        Metric("token-f1", words.f1, per_word=True),
+    )
+}
+
+
+def get_metric(name: str) -> Metric:
+    """The metric called `name`; raises `ConfigError` with the nearest name if there is none."""
+    if name not in METRICS:
+        raise ConfigError(f"There is no metric called {name!r}. {did_you_mean(name, METRICS)}")
+    return METRICS[name]

@@ -1,0 +1,131 @@
+"""What a metric is: arrays in, floats out.
+
+Every metric is written once, over rows that carry weights: all ones for a plain score, how often
+each row was drawn for a bootstrap resample. What does not depend on the weights is computed once.
+So thousands of resamples of many seeds cost a few matrix products, and the score in a table and the
+score in a test can never differ.
+
+Class metrics take class indices. A target below 0 (`UNSEEN`) is a label that training never saw:
+no prediction can match it, and it counts as one more class.
+
+Where words are tagged a row is a sentence, its words stand in one row of an array [N, W], and the
+rest of the row is `PADDING`. A tag that training never saw has a code of its own there, above those
+of the label space.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Scorer = Callable[[Floats], Floats]  # weights [R, N] -> scores [S, R]
+# targets [N] or [N, W], predictions [S, N] or [S, N, W], number of classes
+Rule = Callable[[Array, Array, int], Scorer]
+
+UNSEEN = -100
+PADDING = -1
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A way to score predictions.
+
+    Attributes:
+        name: as in `METRICS`.
+        rule: from targets and predictions to their score under row weights.
+        higher_is_better: the direction of progress.
+        unit: "points" where a score is bounded by 1 and told times 100; otherwise what one unit
+            of the score is.
+        per_word: whether every word of a row has a target of its own, in arrays [N, W].
+    """
+
+    name: str
+    rule: Rule
+    higher_is_better: bool = True
+    unit: str = "points"
+    per_word: bool = False
+
+    @property
+    def row(self) -> str:
+        """What one row is called, which is what resamples are drawn from."""
+        return "sentence" if self.per_word else "row"
+
+    def __call__(self, targets: Array, predictions: Array, n_classes: int | None = None) -> float:
+        """The score of `predictions` against `targets`, both [N] or [N, W].
+
+        Args:
+            targets: class indices (below 0: never seen in training), numbers, or codes of tags.
+            predictions: the same.
+            n_classes: the size of the label space; read from the data if None.
+
+        Returns:
+            The score; nan if a prediction is not finite.
+
+        Raises:
+            ValueError: if the arrays are empty or differ in shape or padding.
+        """
+        scorer = self.scorer(targets, np.asarray(predictions)[None], n_classes)
+        return float(scorer(np.ones((1, len(targets))))[0, 0])
+
+    def resampled(
+        self, targets: Array, predictions: Array, weights: Array, n_classes: int | None = None
+    ) -> Floats:
+        """The scores of S predictions on R resamples of the rows.
+
+        Args:
+            targets: [N] or [N, W].
+            predictions: [S, N] or [S, N, W], one per seed.
+            weights: [R, N], how often each row is in each resample.
+            n_classes: the size of the label space; read from the data if None.
+
+        Returns:
+            Scores [S, R]; nan for predictions that are not finite throughout.
+
+        Raises:
+            ValueError: if there are no rows, or the arrays disagree about shape or padding.
+        """
+        return self.scorer(targets, predictions, n_classes)(weights)
+
+    def scorer(self, targets: Array, predictions: Array, n_classes: int | None = None) -> Scorer:
+        """`resampled` in two steps, for many sets of weights; takes and raises the same."""
+        targets, predictions = np.asarray(targets), np.asarray(predictions)
+        self._check(targets, predictions)
+        flat = predictions.reshape(len(predictions), -1)
+        finite: Array = np.asarray(np.isfinite(flat).all(axis=1))  # [S]
+        kept = finite.reshape(-1, *[1] * targets.ndim)
+        clean = np.where(kept, predictions, 0).astype(predictions.dtype)
+        rule = self.rule(targets, clean, n_classes or 0)
+
+        def scores(weights: Floats) -> Floats:
+            if weights.shape[-1] != len(targets):
+                raise ValueError(f"{weights.shape[-1]} weights for {len(targets)} rows")
+            found = rule(weights.astype(np.float64, copy=False))
+            return np.where(finite[:, None], found, np.nan)
+
+        return scores
+
+    def _check(self, targets: Array, predictions: Array) -> None:
+        if targets.shape != predictions.shape[1:] or not len(targets):
+            raise ValueError(
+                f"{self.name} needs as many predictions as targets, got {predictions.shape[1:]} "
+                f"for {targets.shape}"
+            )
+        if targets.ndim != 1 + self.per_word:
+            kind = "a row per sentence" if self.per_word else "one target per row"
+            raise ValueError(f"{self.name} takes {kind}, got targets of shape {targets.shape}")
+        if self.per_word and ((targets == PADDING) != (predictions == PADDING)).any():
+            raise ValueError(f"{self.name} needs sentences of the same words on both sides")
+
+
+def product(values: Array, weights: Floats) -> Floats:
+    """The weighted sums of values [S, N] under weights [R, N]: [S, R]."""
+    return np.asarray(values @ weights.T, dtype=np.float64)
+
+
+def ratio(part: Array, whole: Array) -> Floats:
+    """`part` / `whole`, and 0 where `whole` is 0."""
+    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), 0.0)
