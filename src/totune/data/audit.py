@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from totune.data.examples import Examples, Label, SplitName, TaskName
+from totune.data.targets import classes_of
 from totune.data.wording import counted
 from totune.errors import DataError
 
@@ -14,6 +15,7 @@ _LEAKS: tuple[tuple[SplitName, SplitName], ...] = (
     ("test", "train"),
     ("test", "dev"),
 )
+_TELLING_WORDS = 6  # sentences of fewer words (headings, results) recur by themselves
 
 Key = tuple[str, ...]
 
@@ -22,9 +24,11 @@ def audit(parts: Mapping[SplitName, Examples], task: TaskName, source: str) -> l
     """Warnings on the splits, one sentence each, with counts.
 
     Raises:
-        DataError: train holds one class, one score, or a class per row.
+        DataError: train holds one class, one score, one tag, or a class per row.
     """
     _check_variety(parts["train"], task, source)
+    if task == "tagging":
+        return [*_repeated_sentences(parts), *_unseen_tags(parts)]
     warnings = [*_repeats(parts), *_contradictions(parts)]
     if task == "classification":
         warnings += [*_unseen(parts), *_rare(parts["train"])]
@@ -37,10 +41,11 @@ def text_key(row: Iterable[str]) -> Key:
 
 
 def _check_variety(train: Examples, task: TaskName, source: str) -> None:
-    counts = Counter(train.labels)
+    counts = Counter(value for label in train.labels or () for value in classes_of(label))
     if len(counts) == 1:
         only = next(iter(counts))
-        what = f"class, {only!r}" if task == "classification" else f"score, {only}"
+        noun = {"classification": "class", "regression": "score", "tagging": "tag"}[task]
+        what = f"{noun}, {only!r}" if isinstance(only, str) else f"{noun}, {only}"
         raise DataError(
             f"{source}: all {len(train):,} usable train rows have one {what}; there is nothing to "
             "learn. Is it the right --label column?"
@@ -64,6 +69,38 @@ def _repeats(parts: Mapping[SplitName, Examples]) -> list[str]:
             warnings.append(
                 f"In {counted(count, f'{name} row')} ({share:.1%}) the text is also in {other}: "
                 f"{name} scores may be too high."
+            )
+    return warnings
+
+
+def _repeated_sentences(parts: Mapping[SplitName, Examples]) -> list[str]:
+    warnings = []
+    keys = {
+        name: [text_key(row) for row in split if len(row[0].split()) >= _TELLING_WORDS]
+        for name, split in parts.items()
+    }
+    for name, other in _LEAKS:
+        known = set(keys[other])
+        count = sum(key in known for key in keys[name])
+        if count:
+            warnings.append(
+                f"Also in {other}: {counted(count, f'{name} sentence')} of {_TELLING_WORDS} or "
+                f"more words ({count / len(keys[name]):.1%} of those); {name} scores may be too "
+                "high."
+            )
+    return warnings
+
+
+def _unseen_tags(parts: Mapping[SplitName, Examples]) -> list[str]:
+    known = {tag for tags in parts["train"].labels or () for tag in classes_of(tags)}
+    warnings = []
+    for name, split in parts.items():
+        tags = (tag for tags in split.labels or () for tag in classes_of(tags))
+        unseen = Counter(tag for tag in tags if tag not in known)
+        if unseen:
+            warnings.append(
+                f"Train lacks the tags of {counted(unseen.total(), f'{name} word')} "
+                f"({_classes(unseen)}); no model can predict them."
             )
     return warnings
 
@@ -102,7 +139,7 @@ def _rare(train: Examples) -> list[str]:
     return [f"{len(rare):,} {noun} fewer than {FEW_ROWS} train rows ({_classes(rare)})."]
 
 
-def _classes(counts: Mapping[Label, int]) -> str:
+def _classes(counts: Mapping[Label, int] | Mapping[str | float, int]) -> str:
     """Classes with their counts, the first few by name."""
     ordered = sorted(counts.items(), key=lambda item: str(item[0]))
     shown = ", ".join(f"{label!r}: {count:,}" for label, count in ordered[:_SHOWN])

@@ -19,15 +19,35 @@ CHUNK = 2000  # rows tokenised at once
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Word pieces of B examples, padded to T.
+class Places:
+    """S sequences of places, padded.
 
     Attributes:
-        indices: which rows of the split these are, [B].
+        at: [S, T], 0 on padding.
+        mask: [S, T] bool, true on places: a prefix of every row.
+    """
+
+    at: Tensor
+    mask: Tensor
+
+    def to(self, device: torch.device) -> "Places":
+        return Places(self.at.to(device), self.mask.to(device))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Word pieces of B inputs, padded to T.
+
+    Attributes:
+        indices: which inputs these are, [B].
         input_ids: [B, T], padded with the tokenizer's padding id.
         attention_mask: [B, T], 1 on pieces, 0 on padding.
         token_type_ids: [B, T] or None when the encoder has no segments.
-        targets: [B], set by the trainer from the task; None when predicting.
+        targets: flat targets [P], set by the trainer from the task; None when predicting.
+        sides: where the token sequences that a head reads lie in the flattened [B * T] pieces: of
+            the first and of the second text of every pair, or of every sentence. Empty where a
+            head reads whole inputs.
+        words: where each word starts within its sentence; None where no words are tagged.
     """
 
     indices: np.ndarray
@@ -35,18 +55,29 @@ class Batch:
     attention_mask: Tensor
     token_type_ids: Tensor | None = None
     targets: Tensor | None = None
+    sides: tuple[Places, ...] = ()
+    words: Places | None = None
 
     def __len__(self) -> int:
         return len(self.indices)
 
+    @property
+    def counts(self) -> Tensor:
+        """How many positions each row has, [N]: its words where words are tagged, else one."""
+        if self.words is None:
+            return torch.ones(len(self), dtype=torch.int64, device=self.input_ids.device)
+        return self.words.mask.sum(dim=1)
+
     def to(self, device: torch.device) -> "Batch":
-        types, targets = self.token_type_ids, self.targets
+        types, targets, words = self.token_type_ids, self.targets, self.words
         return replace(
             self,
             input_ids=self.input_ids.to(device),
             attention_mask=self.attention_mask.to(device),
             token_type_ids=None if types is None else types.to(device),
             targets=None if targets is None else targets.to(device),
+            sides=tuple(side.to(device) for side in self.sides),
+            words=None if words is None else words.to(device),
         )
 
 
@@ -60,6 +91,7 @@ class Pieces:
         offsets: row i holds input_ids[offsets[i]:offsets[i + 1]].
         truncated: how many rows lost pieces to the length limit.
         identity: hash-relevant facts: tokenizer fingerprint, limit, data digest.
+        second_starts: of pairs in one sequence, where the second text starts in each row, [N].
     """
 
     input_ids: np.ndarray
@@ -68,6 +100,7 @@ class Pieces:
     pad_token_id: int
     truncated: int
     identity: str
+    second_starts: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -105,10 +138,11 @@ def tokenize(examples: Examples, tokenizer: PreTrainedTokenizerBase, max_length:
         ModelError: the tokenizer is not a fast one or cannot pad.
         ConfigError: `max_length` leaves no room for the text.
     """
-    _check_tokenizer(tokenizer, max_length, pairs=examples.pairs is not None)
+    check_tokenizer(tokenizer, max_length, pairs=examples.pairs is not None)
     ids: list[np.ndarray] = []
     types: list[np.ndarray] = []
     lengths: list[int] = []
+    seconds: list[int] = []
     truncated = 0
     for start in range(0, len(examples), CHUNK):
         encoded = _encode(examples, slice(start, start + CHUNK), tokenizer, max_length)
@@ -117,37 +151,47 @@ def tokenize(examples: Examples, tokenizer: PreTrainedTokenizerBase, max_length:
         ids += [np.asarray(row, dtype=np.int32) for row in rows]
         types += [np.asarray(row, dtype=np.int8) for row in encoded.get("token_type_ids", ())]
         truncated += sum(bool(row.overflowing) for row in encoded.encodings or ())
+        if examples.pairs is not None:
+            seconds += [_second_start(row.sequence_ids) for row in encoded.encodings or ()]
     return Pieces(
         input_ids=np.concatenate(ids),
         offsets=np.concatenate([[0], np.cumsum(lengths)]),
         token_type_ids=np.concatenate(types) if types else None,
         pad_token_id=int(tokenizer.pad_token_id),
         truncated=truncated,
-        identity=_identity(examples, tokenizer, max_length),
+        identity=identity_of(examples, tokenizer, max_length),
+        second_starts=np.asarray(seconds) if seconds else None,
     )
 
 
 def shuffled_batches(
-    lengths: np.ndarray, batch_size: int, seed: int, epoch: int, tokens_per_batch: int | None = None
+    lengths: np.ndarray,
+    batch_size: int,
+    seed: int,
+    epoch: int,
+    tokens_per_batch: int | None = None,
+    sizes: np.ndarray | None = None,
 ) -> Iterator[np.ndarray]:
-    """Batches of row numbers, similar lengths together, in an order fixed by (seed, epoch).
+    """Batches of unit numbers, similar lengths together, in an order fixed by (seed, epoch).
 
-    Rows are sorted by jittered lengths, cut into batches, and the batches shuffled.
+    Units are sorted by jittered lengths, cut into batches, and the batches shuffled.
 
     Args:
-        lengths: word pieces of every row, [N].
+        lengths: word pieces of every unit, [N].
         batch_size: rows per batch; not used with `tokens_per_batch`.
         seed: of the data order.
         epoch: counted from 0.
-        tokens_per_batch: the most word pieces of a batch, padding included; a single row that is
+        tokens_per_batch: the most word pieces of a batch, padding included; a single unit that is
             longer makes a batch of its own.
+        sizes: how many rows each unit has, [N]; one if not given. A unit of more than
+            `batch_size` rows makes a batch of its own.
 
     Yields:
-        Row numbers of a batch, [B]; every row comes exactly once.
+        Unit numbers of a batch, [B]; every unit comes exactly once.
     """
     rng = np.random.default_rng([seed, epoch])
     jitter = rng.uniform(1 - BUCKET_NOISE, 1 + BUCKET_NOISE, size=len(lengths))
-    batches = _cut(np.argsort(lengths * jitter), lengths, batch_size, tokens_per_batch)
+    batches = _cut(np.argsort(lengths * jitter), lengths, batch_size, tokens_per_batch, sizes)
     for at in rng.permutation(len(batches)):
         yield batches[at]
 
@@ -166,7 +210,13 @@ def _long(values: np.ndarray) -> Tensor:
     return torch.from_numpy(values.astype(np.int64))
 
 
-def _check_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int, pairs: bool) -> None:
+def check_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int, pairs: bool) -> None:
+    """Refuses what cannot be batched.
+
+    Raises:
+        ModelError: the tokenizer is not a fast one or cannot pad.
+        ConfigError: `max_length` leaves no room for the text.
+    """
     name = tokenizer.name_or_path or type(tokenizer).__name__
     if not tokenizer.is_fast:
         raise ModelError(f"The tokenizer of {name} has no fast version (tokenizer.json).")
@@ -198,27 +248,46 @@ def _encode(
     return encoded
 
 
-def _identity(examples: Examples, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:
-    """A hash of the tokenizer, the limit and the data: equal for equal pieces."""
+def identity_of(
+    examples: Examples, tokenizer: PreTrainedTokenizerBase, max_length: int, *more: object
+) -> str:
+    """A hash of the tokenizer, the limit, the data and what `more` there is: of equal pieces."""
     backend: Any = tokenizer
     rules = json.loads(backend.backend_tokenizer.to_str())
     for state in ("truncation", "padding"):  # left by earlier calls
         rules.pop(state, None)
-    facts = [rules, tokenizer.model_input_names, max_length, examples.digest()]
+    facts = [rules, tokenizer.model_input_names, max_length, examples.digest(), *more]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 
+def _second_start(sequence_ids: Sequence[int | None]) -> int:
+    """Where the second text of a pair starts: at its first piece, or at the end if it has none."""
+    start = sequence_ids.index(1) if 1 in sequence_ids else len(sequence_ids) - 1
+    return max(1, start)  # so that neither side is empty
+
+
 def _cut(
-    order: np.ndarray, lengths: np.ndarray, batch_size: int, tokens_per_batch: int | None
+    order: np.ndarray,
+    lengths: np.ndarray,
+    batch_size: int,
+    tokens_per_batch: int | None,
+    sizes: np.ndarray | None = None,
 ) -> Sequence[np.ndarray]:
-    """Cuts rows in their order into batches of `batch_size`, or of a number of padded pieces."""
-    if tokens_per_batch is None:
+    """Cuts units in their order into batches of `batch_size` rows, or of padded word pieces."""
+    if tokens_per_batch is None and sizes is None:
         return [order[at : at + batch_size] for at in range(0, len(order), batch_size)]
+    rows_of = np.ones(len(lengths), dtype=int) if sizes is None else sizes
     starts: list[int] = []
-    longest = 0
-    for at, length in enumerate(lengths[order].tolist()):
-        longest = max(longest, length)
-        if not starts or longest * (at - starts[-1] + 1) > tokens_per_batch:
+    longest = rows = 0
+    for at, (length, size) in enumerate(
+        zip(lengths[order].tolist(), rows_of[order].tolist(), strict=True)
+    ):
+        longest, rows = max(longest, length), rows + size
+        if tokens_per_batch is None:
+            full = rows > batch_size
+        else:
+            full = bool(starts) and longest * (at - starts[-1] + 1) > tokens_per_batch
+        if full or not starts:
             starts.append(at)
-            longest = length
+            longest, rows = length, size
     return np.split(order, starts[1:])

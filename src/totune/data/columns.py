@@ -12,6 +12,7 @@ from itertools import permutations
 from totune.data.examples import Columns, TaskName
 from totune.data.profiles import BESIDE_NAMES, LABEL_NAMES, TEXT_NAMES, Profile, profiles
 from totune.data.tables import Cell, Table
+from totune.data.tag_columns import find_tagging, refuse_lists
 from totune.data.targets import infer_task
 from totune.errors import DataError
 from totune.registry import did_you_mean
@@ -42,10 +43,11 @@ def find_columns(
 
     Args:
         table: the train split; the task follows from its labels alone.
-        text: the text column, if named; then a second text is read only if `pair` names one.
+        text: the column of texts or of lists of words, if named; then a second text is read only if
+            `pair` names one.
         pair: the column of second texts, if named.
-        label: the label column, if named.
-        task: "classification" or "regression", if named.
+        label: the column of labels or of lists of tags, if named.
+        task: "classification", "regression" or "tagging", if named.
 
     Returns:
         The columns, and sentences that say what was chosen and what else might have been.
@@ -55,13 +57,17 @@ def find_columns(
     """
     named = {"text": text, "pair": pair, "label": label}
     _check_named(table, named)
-    found = profiles(table)
+    tagging = find_tagging(table, named, task)
+    if tagging is not None:
+        return tagging[0], _say_tagging(*tagging, label)
+    found = {n: p for n, p in profiles(table).items() if n != table.document or n == pair}
     if text is None:
         text, pair = _find_texts(table, found, pair, label)
     if label is None:
         label = _find_label(table, found, (text, pair))
     chosen_task = task or infer_task(table.columns[label])
-    columns = Columns(text=text, label=label, pair=pair, task=chosen_task)
+    refuse_lists(table, label, chosen_task)
+    columns = Columns(text=text, label=label, pair=pair, task=chosen_task, document=table.document)
     return columns, _say(columns, named, found)
 
 
@@ -97,16 +103,18 @@ def _find_texts(
             f"{table.source} has one column only ({', '.join(table.columns)}); a text and a label "
             "are needed. Is it delimited as its name says (.csv by commas, .tsv and .txt by tabs)?"
         )
-    free = {name: p for name, p in found.items() if name not in (pair, label)}
+    free = {name: p for name, p in found.items() if name not in (pair, label) and not p.listed}
     texts = [p for p in free.values() if _text_score(p) > 0]
     if pair is None:
         both = _find_pair(texts, table.header)
         if both is not None:
             return both
     if not texts:
+        lists = [name for name, p in found.items() if p.listed]
+        tagging = f" Lists ({', '.join(lists)}) are read with --task tagging." if lists else ""
         raise DataError(
             f"{table.source} has no column that looks like text. "
-            f"Name one with --text. Its columns: {', '.join(table.columns)}."
+            f"Name one with --text. Its columns: {', '.join(table.columns)}.{tagging}"
         )
     partners = [p for p in texts if pair is not None and _are_sides(p.words, found[pair].words)]
     return max(partners or texts, key=_text_score).name, pair
@@ -177,7 +185,11 @@ def _label_score(column: Profile) -> float:
     named = column.last_word in LABEL_NAMES
     scored = column.numeric > 0.95 and column.whole < 0.95
     classes = column.repeats >= 2 or (named and column.distinct <= 20)
-    if column.ignored or not (scored or classes or (named and column.numeric > 0.95)):
+    if (
+        column.ignored
+        or column.listed
+        or not (scored or classes or (named and column.numeric > 0.95))
+    ):
         return 0.0
     if not named and (column.distinct < 2 or column.counts_rows):
         return 0.0
@@ -198,12 +210,22 @@ def _say(
         read = f"Text pairs are read from {columns.text!r} and {columns.pair!r}"
     notes = [f"{read}, labels from {columns.label!r}; the task is {columns.task}."]
     if named["text"] is None:
-        others = [p.name for p in found.values() if p.reads_like_text and not p.ignored]
+        prose = [p for p in found.values() if p.reads_like_text and not p.listed]
+        others = [p.name for p in prose if not p.ignored]
         notes += _rivals("texts", "text", [n for n in others if n not in (*texts, columns.label)])
     if named["label"] is None:
         others = [name for name in _ranked_labels(found, texts) if name != columns.label]
         notes += _rivals("labels", "label", others)
     return notes
+
+
+def _say_tagging(columns: Columns, others: Sequence[str], label: str | None) -> list[str]:
+    documents = "" if columns.document is None else f", documents from {columns.document!r}"
+    notes = [
+        f"Words are read from {columns.text!r}, tags from {columns.label!r}{documents}; "
+        "the task is tagging."
+    ]
+    return notes + (_rivals("tags", "label", others) if label is None else [])
 
 
 def _rivals(what: str, option: str, names: Sequence[str]) -> list[str]:

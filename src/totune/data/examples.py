@@ -7,13 +7,15 @@ came from (a file, a hub, a wheel) is kept for messages alone.
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
+
 SplitName = Literal["train", "dev", "test"]
-TaskName = Literal["classification", "regression"]
-Label = str | float
+TaskName = Literal["classification", "regression", "tagging"]
+Label = str | float | tuple[str, ...]  # of tagging: one tag per word
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,11 @@ class Examples:
     Attributes:
         texts: the first (or only) text of each row.
         pairs: the second text of each row, or None when the task has single texts.
-        labels: one label per row: strings for classification, floats for regression; None when
-            the file has none (prediction).
+        labels: one label per row: strings for classification, floats for regression, a tuple of
+            tags for tagging; None when the file has none (prediction).
+        words: the words of each row where words are tagged; `texts` then joins them by spaces.
+        documents: which document each row comes from; rows of one document stand together, in
+            order. None where documents are not known.
         rows: where each row stood in its source, for messages ("train.csv row 12").
     """
 
@@ -32,6 +37,8 @@ class Examples:
     labels: tuple[Label, ...] | None = None
     pairs: tuple[str, ...] | None = None
     rows: tuple[int, ...] = ()
+    words: tuple[tuple[str, ...], ...] | None = None
+    documents: tuple[int, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -42,15 +49,24 @@ class Examples:
             return ((text,) for text in self.texts)
         return zip(self.texts, self.pairs, strict=True)
 
+    @property
+    def counts(self) -> np.ndarray:
+        """How many positions each row has, [N]: its words where words are tagged, else one."""
+        if self.words is None:
+            return np.ones(len(self), dtype=np.int64)
+        return np.array([len(words) for words in self.words], dtype=np.int64)
+
     def take(self, indices: Sequence[int] | np.ndarray) -> "Examples":
         """The rows at `indices`, in that order."""
         at = [int(i) for i in indices]
         return replace(
             self,
-            texts=tuple(self.texts[i] for i in at),
-            labels=None if self.labels is None else tuple(self.labels[i] for i in at),
-            pairs=None if self.pairs is None else tuple(self.pairs[i] for i in at),
-            rows=tuple(self.rows[i] for i in at) if self.rows else (),
+            texts=_taken(self.texts, at),
+            labels=None if self.labels is None else _taken(self.labels, at),
+            pairs=None if self.pairs is None else _taken(self.pairs, at),
+            rows=_taken(self.rows, at) if self.rows else (),
+            words=None if self.words is None else _taken(self.words, at),
+            documents=None if self.documents is None else _taken(self.documents, at),
         )
 
     def digest(self) -> str:
@@ -62,17 +78,31 @@ class Examples:
             hasher.update(b"\x1e")
         for label in self.labels or ():
             hasher.update(repr(label).encode() + b"\x1e")
+        for words in self.words or ():
+            hasher.update("\x1f".join(words).encode("utf-8", "surrogatepass") + b"\x1e")
+        for document in self.documents or ():
+            hasher.update(str(document).encode() + b"\x1e")
         return hasher.hexdigest()[:32]
+
+
+def _taken(column: tuple[T, ...], at: Sequence[int]) -> tuple[T, ...]:
+    return tuple(column[i] for i in at)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of the source were read as what, and the task that follows from them."""
+    """Which columns of the source were read as what, and the task that follows from them.
+
+    Attributes:
+        text: the (first) text, or the words where words are tagged.
+        document: what tells documents apart, None where that is not known.
+    """
 
     text: str
     label: str | None
     pair: str | None = None
     task: TaskName = "classification"
+    document: str | None = None
 
 
 @dataclass(frozen=True)

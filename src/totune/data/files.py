@@ -10,7 +10,11 @@ from pathlib import Path, PurePath
 
 from totune.errors import DataError
 
-TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet")
+CONLL_SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".iobes")
+TABLE_SUFFIXES = (
+    *(".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet"),
+    *CONLL_SUFFIXES,
+)
 PACKED_SUFFIXES = (".gz", ".xz", ".zip")
 _BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 

@@ -1,6 +1,6 @@
 """Datasets of the Hugging Face hub, through the `datasets` library."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from totune.data.examples import SplitName
@@ -61,15 +61,33 @@ def _readings(reference: str) -> Sequence[tuple[str, str | None]]:
 
 
 def _table(rows: Any, source: str) -> Table:
-    """The columns of plain values; classes by their names, -1 (a hidden label) as None."""
+    """The columns of plain values and of lists of them.
+
+    Classes are given by their names, -1 (a hidden label) as None.
+    """
     columns: dict[str, list[Cell]] = {}
     for name, feature in rows.features.items():
-        names = getattr(feature, "names", None)
-        if names is not None:
-            columns[name] = [_class_name(names, value) for value in rows[name]]
-        elif hasattr(feature, "dtype"):
-            columns[name] = [as_cell(value) for value in rows[name]]
+        item = getattr(feature, "feature", None)
+        read = _reader(feature if item is None else item)
+        if read is None:
+            continue
+        if item is None:
+            columns[name] = [as_cell(read(value)) for value in rows[name]]
+        else:
+            columns[name] = [as_cell(_each(read, values)) for values in rows[name]]
     return Table(source, columns, range(1, len(rows) + 1))
+
+
+def _reader(feature: Any) -> Callable[[Any], object] | None:
+    """How a plain value of a feature is read; None for images, nested lists and the like."""
+    names = getattr(feature, "names", None)
+    if names is not None:
+        return lambda value: _class_name(names, value)
+    return (lambda value: value) if hasattr(feature, "dtype") else None
+
+
+def _each(read: Callable[[Any], object], values: Sequence[Any] | None) -> list[object] | None:
+    return None if values is None else [read(value) for value in values]
 
 
 def _class_name(names: Sequence[str], value: int | None) -> Cell:

@@ -9,26 +9,35 @@ from totune.data.examples import Columns, Examples, Label
 from totune.data.extraction import clean_text
 from totune.data.files import decode, missing_file, read_bytes, table_suffix
 from totune.data.readers import read_table
+from totune.data.sst import is_trees
 from totune.data.tables import Cell, Table
+from totune.data.tag_inputs import refuse_ragged, sentences, sentences_of_file
+from totune.data.tag_schemes import Scheme
 from totune.data.targets import read_labels
 from totune.data.wording import counted, listed
 from totune.errors import DataError
 
 
 def read_inputs(
-    inputs: str | Path | Sequence[str] | Sequence[tuple[str, str]],
+    inputs: str | Path | Sequence[str] | Sequence[tuple[str, str]] | Sequence[Sequence[str]],
     columns: Columns,
     *,
     encoding: str | None = None,
+    tag_scheme: Scheme = "iob2",
 ) -> Examples:
     """Reads texts for a trained model, one example for each, in their order.
 
     Args:
         inputs: texts (for pairs: tuples of two); or a file: any table with the columns the model
             was trained on (a table of one column is read whatever its name), or a .txt file with
-            one text per line (for pairs: two, with a tab between).
+            one text per line (for pairs: two, with a tab between). Of sentiment trees the whole
+            sentences are read. For tagging: lists of words, or sentences, which are split at white
+            space alone (punctuation is not set apart); or a file: CoNLL columns with or without
+            tags, a table with word lists, or a .txt file with one sentence per line (or one word,
+            with blank lines between sentences).
         columns: the columns the model was trained on.
         encoding: of a text file; UTF-8 if not named.
+        tag_scheme: what the model was trained on; tags of another scheme are converted to it.
 
     Returns:
         The examples; empty texts stay. Labels are None unless every row has one.
@@ -37,18 +46,24 @@ def read_inputs(
         DataError: a file cannot be read, lacks a column, or has malformed rows.
     """
     if not isinstance(inputs, str | Path):
-        return _from_texts(inputs, columns)
+        return sentences(inputs) if columns.task == "tagging" else _from_texts(inputs, columns)
     path = Path(inputs).expanduser()
     if not path.exists():
         raise DataError(f"{missing_file(path)} Texts themselves are given as a list.")
+    if columns.task == "tagging":
+        return sentences_of_file(path, columns, encoding, tag_scheme)
     if table_suffix(path.name) == ".txt":
-        lines = _text_lines(path, encoding)
+        text = decode(read_bytes(path)[0], path, encoding)
+        lines = text.removesuffix("\n").split("\n")
+        if is_trees(text):
+            sentences_alone = read_table(path, encoding).without_parts()
+            return _from_table(sentences_alone, replace(columns, text="sentence"))
         if columns.text not in lines[0].split("\t"):
             return _from_lines(lines, path, columns)
     return _from_table(read_table(path, encoding), columns)
 
 
-def _from_texts(texts: Sequence[str] | Sequence[tuple[str, str]], columns: Columns) -> Examples:
+def _from_texts(texts: Sequence[object], columns: Columns) -> Examples:
     if len(texts) == 0:
         raise DataError("There are no texts to predict: the list is empty.")
     width = 1 if columns.pair is None else 2
@@ -58,14 +73,9 @@ def _from_texts(texts: Sequence[str] | Sequence[tuple[str, str]], columns: Colum
         row = tuple(item) if isinstance(item, tuple | list) else (item,)
         if len(row) != width or not all(isinstance(text, str) for text in row):
             raise DataError(f"Item {at} of the list is {item!r}, not {wanted}.")
-        rows.append(row)
+        rows.append(tuple(str(text) for text in row))
     seconds = None if width == 1 else [row[1] for row in rows]
     return _examples([row[0] for row in rows], seconds, range(len(rows)))
-
-
-def _text_lines(path: Path, encoding: str | None) -> list[str]:
-    text = decode(read_bytes(path)[0], path, encoding)
-    return text.removesuffix("\n").split("\n")
 
 
 def _from_lines(lines: Sequence[str], path: Path, columns: Columns) -> Examples:
@@ -84,12 +94,7 @@ def _from_lines(lines: Sequence[str], path: Path, columns: Columns) -> Examples:
 
 
 def _from_table(table: Table, columns: Columns) -> Examples:
-    if table.ragged:
-        raise DataError(
-            f"{table.source}: {counted(len(table.ragged), 'row')} without the usual "
-            f"{len(table.columns)} fields ({listed(table.ragged, table.unit)}). Mend or remove "
-            "them: no row may go missing from a prediction."
-        )
+    refuse_ragged(table)
     if columns.pair is None and len(table.columns) == 1:
         return _examples(next(iter(table.columns.values())), None, table.rows)
     texts = require(table, columns.text, "text")

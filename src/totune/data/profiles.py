@@ -8,6 +8,7 @@ import numpy as np
 
 from totune.data.delimited import NUMBER
 from totune.data.tables import Cell, Table
+from totune.data.word_lists import read_words
 
 SAMPLE = 5000  # rows, evenly spread, that a profile looks at
 TEXT_NAMES = frozenset(
@@ -39,6 +40,7 @@ class Profile:
         whole: share of the values that are whole numbers.
         mean_words: mean number of words per value.
         mean_length: mean number of characters per value.
+        listed: whether the values are lists.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Profile:
     whole: float
     mean_words: float
     mean_length: float
+    listed: bool = False
 
     @property
     def ignored(self) -> bool:
@@ -100,6 +103,7 @@ def profile(name: str, cells: Sequence[Cell]) -> Profile:
         whole=sum(float(number).is_integer() for number in numbers) / count,
         mean_words=sum(len(value.split()) for value in values) / count,
         mean_length=sum(len(value) for value in values) / count,
+        listed=bool(values) and all(read_words(value) is not None for value in values),
     )
 
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from totune.data.conll import is_conll, read_conll
 from totune.data.delimited import Records, looks_like_data, split_commas, split_tabs
-from totune.data.files import decode, read_bytes
+from totune.data.files import CONLL_SUFFIXES, decode, read_bytes
+from totune.data.sst import is_trees, read_trees
 from totune.data.tables import Cell, Table, as_cell, table_of
 from totune.data.wording import counted, listed
 from totune.errors import DataError
@@ -15,6 +17,8 @@ from totune.errors import DataError
 
 def read_table(path: Path, encoding: str | None = None, header: bool | None = None) -> Table:
     """Reads a csv, tsv, txt (tab-separated), json lines or parquet file, packed or not.
+
+    A txt or tsv file may also hold CoNLL columns, a txt file sentiment trees: their content tells.
 
     Args:
         path: the file.
@@ -32,11 +36,19 @@ def read_table(path: Path, encoding: str | None = None, header: bool | None = No
         if suffix in (".jsonl", ".ndjson", ".json"):
             table = _read_json(text, path)
         else:
-            records = split_commas(text) if suffix == ".csv" else split_tabs(text)
-            table = _from_records(records, path, header)
+            table = _read_lines(text, path, suffix, header)
     if not len(table):
         raise DataError(f"{path} holds no rows" + (", only a header." if table.columns else "."))
     return table
+
+
+def _read_lines(text: str, path: Path, suffix: str, header: bool | None) -> Table:
+    if suffix in CONLL_SUFFIXES or (suffix in (".txt", ".tsv") and is_conll(text)):
+        return read_conll(text, path)
+    if suffix == ".txt" and is_trees(text):
+        return read_trees(text, path)
+    records = split_commas(text) if suffix == ".csv" else split_tabs(text)
+    return _from_records(records, path, header)
 
 
 def _read_parquet(content: bytes, path: Path) -> Table:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from totune.data.examples import SplitName
@@ -25,6 +25,10 @@ class Table:
         ragged: places of rows that were left out, their number of fields being wrong.
         notes: what a person should be told.
         warnings: what may spoil the result.
+        document: the column that tells documents apart, where the format has one.
+        whole: indices of the rows that stand for themselves, where the others are parts of them
+            (phrases of a sentence) and are there for training alone; None where all do.
+        blanks: what an empty cell of a column stands for, where leaving its row out is no loss.
     """
 
     source: str
@@ -35,6 +39,9 @@ class Table:
     ragged: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    document: str | None = None
+    whole: frozenset[int] | None = None
+    blanks: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -42,6 +49,14 @@ class Table:
     def place(self, indices: Sequence[int]) -> str:
         """Where rows stand: "lines 3, 9 and 40 more"."""
         return listed([self.rows[i] for i in indices], self.unit)
+
+    def without_parts(self) -> "Table":
+        """The rows that are no part of others."""
+        if self.whole is None:
+            return self
+        at = sorted(self.whole)
+        columns = {name: [cells[i] for i in at] for name, cells in self.columns.items()}
+        return replace(self, columns=columns, rows=[self.rows[i] for i in at], whole=None)
 
     def renamed(self, names: Sequence[str]) -> "Table":
         """The same table with its columns called `names`, in order."""

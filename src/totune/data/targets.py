@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from totune.data.delimited import NUMBER
 from totune.data.examples import Label, TaskName
 from totune.data.tables import Cell
+from totune.data.word_lists import read_tags
 
 MAX_NUMBERED_CLASSES = 20  # whole numbers with more different values are scores
 NUMERIC_SHARE = 0.95  # share of numbers from which on a column is numeric, the rest being dirt
@@ -23,12 +24,19 @@ def infer_task(cells: Iterable[Cell]) -> TaskName:
 
 
 def read_labels(cells: Sequence[Cell], task: TaskName) -> list[Label | None]:
-    """Each cell as a label: a class name, or a score; None where there is none.
+    """Each cell as a label: a class name, a score, or a tuple of tags; None where there is none.
 
     A class that is a whole number is written without a point, so that "1.0" and "1" agree.
     """
+    if task == "tagging":
+        return [read_tags(cell) for cell in cells]
     stripped = [(cell or "").strip() for cell in cells]
     return [_score(cell) if task == "regression" else _class_name(cell) for cell in stripped]
+
+
+def classes_of(label: Label) -> tuple[str | float, ...]:
+    """What a label is made of: one class or score, or the tag of each word."""
+    return label if isinstance(label, tuple) else (label,)
 
 
 def _score(cell: str) -> float | None:

@@ -78,3 +78,39 @@ def test_a_class_per_row_is_an_error() -> None:
     train = split(("a", "p"), ("b", "q"), ("c", "r"))
     with pytest.raises(DataError, match="no class repeats"):
         warnings(train, train, train)
+
+
+def tagged(*rows: tuple[str, str]) -> Examples:
+    words = tuple(tuple(text.split()) for text, _ in rows)
+    labels = tuple(tuple(tags.split()) for _, tags in rows)
+    return Examples(tuple(text for text, _ in rows), labels, words=words)
+
+
+def test_short_sentences_may_repeat_and_tags_differ() -> None:
+    train = tagged(("Rome 1996", "B-LOC O"), ("rome 1996", "O O"))
+    assert warnings(train, train, train, "tagging") == []
+
+
+def test_long_sentences_across_splits_are_counted() -> None:
+    tags = "B-LOC O O O O O"
+    train = tagged(("Rome is not a small city", tags))
+    dev = tagged(("ROME is not a small city", tags), ("Rome 1996", "B-LOC O"))
+    test = tagged(("Rome is a rather small city", tags), ("Rome 1996", "B-LOC O"))
+    assert warnings(train, dev, test, "tagging") == [
+        "Also in train: 1 dev sentence of 6 or more words (100.0% of those); dev scores may be too "
+        "high."
+    ]
+
+
+def test_tags_that_train_lacks_are_counted() -> None:
+    train = tagged(("Rome 1996", "B-LOC O"))
+    test = tagged(("Rome Smith Jones", "B-LOC B-PER I-PER"), ("Smith", "B-PER"))
+    assert warnings(train, train, test, "tagging") == [
+        "Train lacks the tags of 3 test words ('B-PER': 2, 'I-PER': 1); no model can predict them."
+    ]
+
+
+def test_one_tag_is_an_error() -> None:
+    train = tagged(("Rome 1996", "O O"), ("Rome", "O"))
+    with pytest.raises(DataError, match="all 2 usable train rows have one tag, 'O'"):
+        warnings(train, train, train, "tagging")

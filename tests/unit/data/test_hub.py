@@ -89,3 +89,35 @@ def test_a_dataset_needs_a_train_split(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets, "load_dataset", lambda *_: held)
     with pytest.raises(DataError, match="no train split; it has test, extra"):
         load_dataset("hub:owner/tiny")
+
+
+def test_token_lists_are_words_and_tags_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = datasets.ClassLabel(names=["O", "B-PER", "I-PER"])
+    features = datasets.Features(
+        {
+            "id": datasets.Value("string"),
+            "tokens": datasets.List(datasets.Value("string")),
+            "pos_tags": datasets.List(datasets.ClassLabel(names=["NN", "VB"])),
+            "ner_tags": datasets.List(names),
+            "boxes": datasets.List(datasets.List(datasets.Value("int32"))),
+        }
+    )
+    columns = {
+        "id": [str(i) for i in range(40)],
+        "tokens": [["Mr", f"Smith{i}", "left"] for i in range(40)],
+        "pos_tags": [[0, 0, 1]] * 40,
+        "ner_tags": [[1, 2, 0]] * 39 + [[-1, -1, -1]],
+        "boxes": [[[1]]] * 40,
+    }
+    held = datasets.DatasetDict(train=datasets.Dataset.from_dict(columns, features=features))
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_: held)
+    data = load_dataset("hub:owner/tiny")
+    assert (data.columns.text, data.columns.label, data.columns.task) == (
+        "tokens",
+        "ner_tags",
+        "tagging",
+    )
+    assert set(data.train.labels or ()) == {("B-PER", "I-PER", "O")}
+    assert [len(part) for part in data.splits().values()] == [31, 4, 4]
+    assert any("1 sentence without usable 'ner_tags'" in warning for warning in data.warnings)
+    assert load_dataset("hub:owner/tiny", label="pos_tags").dev.labels == (("NN", "NN", "VB"),) * 4

@@ -167,7 +167,9 @@ def test_a_missing_path_gets_the_nearest(tmp_path: Path) -> None:
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
-    suffix=st.sampled_from([".csv", ".tsv", ".txt", ".jsonl", ".json", ".parquet", ".csv.gz"]),
+    suffix=st.sampled_from(
+        [".csv", ".tsv", ".txt", ".jsonl", ".json", ".parquet", ".csv.gz", ".conll"]
+    ),
     junk=st.binary(max_size=40) | st.text('ab1",\t\n\r{}[]:\ufeff\0', max_size=80).map(str.encode),
     at=st.integers(0, 1500),
 )
@@ -184,8 +186,8 @@ def test_junk_gets_a_message_or_a_dataset(
 
 def test_settings_out_of_range_are_reported_together() -> None:
     with pytest.raises(ConfigError) as raised:
-        load_dataset("a.csv", task="tagging", split_seed=-1)  # type: ignore[arg-type]
-    assert len(raised.value.faults) == 2
+        load_dataset("a.csv", task="ranking", split_seed=-1, tag_scheme="bio")  # type: ignore[arg-type]
+    assert len(raised.value.faults) == 3
 
 
 @pytest.mark.shared

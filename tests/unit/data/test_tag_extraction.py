@@ -1,0 +1,91 @@
+import pytest
+
+from totune.data.examples import Columns, Examples
+from totune.data.tables import Table, table_of
+from totune.data.tag_extraction import extract_tagged, rewrite, scheme_note
+from totune.errors import DataError
+
+COLUMNS = Columns("tokens", "tags", task="tagging")
+WITH_DOCUMENTS = Columns("tokens", "tags", task="tagging", document="doc")
+
+
+def table(*rows: tuple[object, object], documents: list[str | None] | None = None) -> Table:
+    named = [{"tokens": words, "tags": tags} for words, tags in rows]
+    whole = [
+        row if documents is None else {**row, "doc": documents[at]} for at, row in enumerate(named)
+    ]
+    return table_of(whole, "a.jsonl", range(1, len(rows) + 1), "line")
+
+
+def test_words_and_tags() -> None:
+    read = extract_tagged(table((["New", "York"], ["B", "I"]), (["EU"], [3])), COLUMNS)
+    assert read.examples == Examples(
+        texts=("New York", "EU"),
+        labels=(("B", "I"), ("3",)),
+        rows=(1, 2),
+        words=(("New", "York"), ("EU",)),
+    )
+    assert (read.warnings, read.notes) == ((), ())
+
+
+def test_what_cannot_be_used_is_left_out_with_its_line() -> None:
+    rows = [(["a"], ["O"]), ([], []), (None, None), (["b"], None), (["c"], [None])]
+    read = extract_tagged(table(*rows), COLUMNS)
+    assert read.examples.rows == (1,)
+    assert read.notes == ("a.jsonl: 2 sentences without words in 'tokens', left out (lines 2, 3).",)
+    assert read.warnings == ("a.jsonl: 2 sentences without usable 'tags', left out (lines 4, 5).",)
+
+
+def test_empty_words_keep_their_place() -> None:
+    read = extract_tagged(table((["a", " ", ""], ["O", "O", "B"])), COLUMNS)
+    assert read.examples.words == (("a", "_", "_"),)
+    assert read.warnings == ("a.jsonl: 1 sentence with an empty word, read as '_' (line 1).",)
+
+
+def test_lengths_that_differ_are_an_error() -> None:
+    rows = [(["a"], ["O"]), (["a", "b"], ["O"]), (["a"], ["O", "O"])]
+    message = r"a\.jsonl line 2 has 2 words in 'tokens' but 1 tag in 'tags' \(1 row more like it\)"
+    with pytest.raises(DataError, match=message):
+        extract_tagged(table(*rows), COLUMNS)
+
+
+def test_a_column_without_lists_is_an_error() -> None:
+    with pytest.raises(DataError, match="column 'tags' holds no lists of tags"):
+        extract_tagged(table((["a"], "O")), COLUMNS)
+
+
+def test_no_usable_row_is_an_error() -> None:
+    with pytest.raises(DataError, match=r"no usable row.*1 sentence without words"):
+        extract_tagged(table(([], [])), COLUMNS)
+
+
+def test_documents_are_numbered_and_brought_together() -> None:
+    rows = [([word], ["O"]) for word in "abcd"]
+    read = extract_tagged(table(*rows, documents=["x", "y", "x", None]), WITH_DOCUMENTS)
+    assert read.examples.documents == (0, 0, 1, 2)
+    assert read.examples.texts == ("a", "c", "b", "d")
+
+
+def test_tags_are_rewritten_and_faults_placed() -> None:
+    examples = Examples(
+        ("a b", "c"), (("O", "I-PER"), ("B-PER",)), rows=(3, 7), words=(("a", "b"), ("c",))
+    )
+    written, warnings = rewrite(examples, table((["a"], ["O"])), "iob2", "iobes")
+    assert written.labels == (("O", "S-PER"), ("S-PER",))
+    assert written.words == examples.words
+    assert warnings == [
+        "a.jsonl: 1 tag where IOB2 does not allow it (such as I-PER after O), in 1 sentence "
+        "(line 3); read as conlleval reads them."
+    ]
+
+
+def test_a_tag_of_no_scheme_among_others_is_an_error() -> None:
+    examples = Examples(("a",), (("PER",),), rows=(3,), words=(("a",),))
+    with pytest.raises(DataError, match=r"a\.jsonl line 3: 'PER' is no tag of IOB2"):
+        rewrite(examples, table((["a"], ["O"])), "iob2", "iob2")
+
+
+def test_the_scheme_is_said() -> None:
+    assert scheme_note("tags", "iob2", "iob2") == "The tags in 'tags' follow IOB2."
+    assert scheme_note("tags", "iob1", "iob2").endswith("follow IOB1; they are converted to IOB2.")
+    assert "follow no scheme of spans (IOB1, IOB2, IOBES)" in scheme_note("pos", None, "iob2")
