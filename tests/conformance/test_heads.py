@@ -1,181 +1,299 @@
 """Every head, whatever it does: shapes, gradients, and no row depends on another."""
 
 import dataclasses
-import itertools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tests.encoder_zoo import PADDING, WIDTH, batch_of, tiny_encoder
-from tests.tiny_runs import MAX_LENGTH, TinyTask, tiny_examples, tiny_tokenizer
+from tests.encoder_zoo import PADDING, WIDTH, tiny_encoder
+from tests.tiny_runs import (
+    MAX_LENGTH,
+    TinyTask,
+    classes,
+    fit,
+    short,
+    tagged_examples,
+    tiny_task,
+    tiny_tokenizer,
+    tiny_words,
+)
 
 from totune.data.batches import Batch
+from totune.data.examples import Examples
+from totune.data.units import Framing, Units, frame
 from totune.encoders.mixing import Readout
 from totune.errors import ConfigError
 from totune.export import load_model, save_model
-from totune.features import compute
-from totune.heads.base import HEADS
-from totune.model import Model, Viewed
+from totune.features import FeatureCache, compute
+from totune.heads.base import HEADS, Head
+from totune.model import Model, Viewed, wants_of
 from totune.registry import options_of
+from totune.tasks.base import Task
+from totune.tasks.regression import Regression
 from totune.training.devices import Devices
-from totune.training.inputs import Source, predict
+from totune.training.inputs import Split, open_source, predict
 
 LENGTHS = [9, 1, 4, 6]
-# Every head as it comes, and further options of some.
-CASES: list[tuple[str, dict[str, Any]]] = [
-    *((name, {}) for name in HEADS.names()),
-    *(("linear", {"layers": 2, "activation": a}) for a in ("tanh", "relu", "gelu")),
+JOINT, APART = Framing("joint"), Framing("separate")
+SMALL = {"hidden_size": 8}  # where a head has such options: tests are quick
+ENCODERS = ("roberta", "mpnet", "deberta-v2", "modernbert", "distilbert")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A head with options, on rows of one kind, encoded in one way."""
+
+    name: str
+    kind: str
+    framing: Framing = JOINT
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        given = ",".join(f"{key}={value}" for key, value in self.options)
+        return "-".join(filter(None, [self.name, self.kind, self.framing.pair_encoding, given]))
+
+    @property
+    def head(self) -> Head:
+        known = {field.name for field in dataclasses.fields(HEADS.get(self.name))}
+        small = {name: value for name, value in SMALL.items() if name in known}
+        return HEADS.create(self.name, small | dict(self.options))
+
+    def examples(self, lengths: list[int], seed: int = 0) -> Examples:
+        """Rows of so many words; of a pair the second text has as many as another row's first."""
+        if self.kind == "tagging":
+            return tagged_examples(lengths, seed)
+        texts = [" ".join(words) for words in tiny_words(lengths, seed)]
+        seconds = [" ".join(words) for words in tiny_words(lengths[::-1], seed + 1)]
+        labels = tuple("abc"[row % 3] for row in range(len(lengths)))
+        return Examples(tuple(texts), labels, tuple(seconds) if self.kind == "pairs" else None)
+
+    def units(self, lengths: list[int], seed: int = 0) -> Units:
+        return frame(self.examples(lengths, seed), tiny_tokenizer(), 40, self.framing)
+
+    def task(self, outputs: int = 3) -> Task:
+        if self.kind == "tagging":
+            return tiny_task("tagging", tagged_examples([9, 9, 9]))
+        return Regression(0.0, 1.0) if outputs == 1 else classes(outputs)
+
+    def model(self, outputs: int = 3, seed: int = 0, encoder: str = "bert") -> Model:
+        """On a tiny encoder, in eval mode; weights are spread so that a fault shows."""
+        built = tiny_encoder(encoder)
+        torch.manual_seed(seed)
+        head, task = self.head, self.task(outputs)
+        pooled = wants_of(head, task).startswith("pooled")
+        model = Model(built, Readout(pooling="mean" if pooled else "none"), head, task)
+        with torch.no_grad():
+            for parameter in model.head.parameters():
+                parameter.add_(0.2 * torch.randn_like(parameter))
+        return model.eval()
+
+
+_KINDS = {
+    "pooled": [("classification", JOINT)],
+    "pooled-pair": [("pairs", APART)],
+    "tokens": [("classification", JOINT)],
+    "pair": [("pairs", JOINT), ("pairs", APART)],
+    "words": [("tagging", JOINT)],
+}
+_FURTHER: dict[str, list[dict[str, Any]]] = {
+    "linear": [{"layers": 2, "activation": "relu"}, {"layers": 2, "activation": "gelu"}],
+    "bilstm": [{"num_layers": 2}, {"crf": True}],
+    "crf": [{"constrained": False}],
+}
+CASES = [
+    Case(name, kind, framing, tuple(options.items()))
+    for name in HEADS.names()
+    for options in [{}, *_FURTHER.get(name, [])]
+    for wanted in HEADS.get(name).wants
+    for kind, framing in _KINDS[wanted]
 ]
 
 
 @pytest.fixture(params=CASES, ids=str)
-def case(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 
 
-def model_with(case: tuple[str, dict[str, Any]], outputs: int = 3, seed: int = 0) -> Model:
-    """The head on a tiny encoder, in eval mode; weights are spread so that a fault shows."""
-    encoder = tiny_encoder("bert")
-    torch.manual_seed(seed)
-    head = HEADS.create(*case)
-    readout = Readout(pooling="none" if head.wants == "tokens" else "mean")
-    model = Model(encoder, readout, head, outputs)
+def every(units: Units) -> Batch:
+    return units.batch(np.arange(len(units)), sides=True)
+
+
+def run(model: Model, units: Units) -> torch.Tensor:
     with torch.no_grad():
-        for parameter in model.head.parameters():
-            parameter.add_(0.2 * torch.randn_like(parameter))
-    return model.eval()
+        outputs: torch.Tensor = model(every(units))
+    return outputs
 
 
-def row_of(batch: Batch, row: int) -> Batch:
-    length = int(batch.attention_mask[row].sum())
-    cut = {
-        name: getattr(batch, name)[row : row + 1, :length]
-        for name in ("input_ids", "attention_mask", "token_type_ids")
-    }
-    return dataclasses.replace(batch, indices=np.arange(1), **cut)
-
-
-def test_options_are_a_frozen_dataclass_with_defaults(case: tuple[str, dict[str, Any]]) -> None:
-    head = HEADS.create(*case)
+def test_options_are_a_frozen_dataclass_with_defaults(case: Case) -> None:
+    head = case.head
     assert type(head).__dataclass_params__.frozen
     assert all(f.default is not dataclasses.MISSING for f in dataclasses.fields(head))
     assert HEADS.create(head.name, options_of(head)) == head
 
 
 @pytest.mark.parametrize("outputs", [1, 5])
-def test_a_row_of_outputs_per_example(case: tuple[str, dict[str, Any]], outputs: int) -> None:
-    model = model_with(case, outputs)
-    for mode, lengths in itertools.product((True, False), ([7, 3, 5], [4], [1], [1, 1])):
-        found = model.train(mode)(batch_of(lengths))
-        assert found.shape == (len(lengths), outputs)
+def test_a_row_of_outputs_per_position(case: Case, outputs: int) -> None:
+    model = case.model(outputs)
+    for lengths in ([7, 3, 5], [4], [1], [1, 1]):
+        units = case.units(lengths)
+        found = model.train(len(lengths) == 3)(every(units))
+        assert found.shape == (units.counts.sum(), model.task.outputs)
         assert found.dtype == torch.float32
         assert torch.isfinite(found).all()
 
 
-def test_gradients_reach_every_parameter(case: tuple[str, dict[str, Any]]) -> None:
-    model = model_with(case)
-    outputs = model(batch_of(LENGTHS))
-    (outputs * torch.randn_like(outputs)).sum().backward()
+def test_gradients_reach_every_parameter(case: Case) -> None:
+    model, examples = case.model(), case.examples(LENGTHS)
+    units = frame(examples, tiny_tokenizer(), 40, case.framing)
+    split = Split.labelled("train", units, model.task, examples.labels or ())
+    batch, _ = open_source(split, model, None, -1).batch(np.arange(len(units)), torch.device("cpu"))
+    model.losses(model(batch), batch).sum().backward()
     for name, parameter in model.head.named_parameters():
         assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
         assert parameter.grad.abs().sum() > 0, name
 
 
-def test_padding_and_batch_mates_change_no_prediction(case: tuple[str, dict[str, Any]]) -> None:
-    model, batch = model_with(case), batch_of(LENGTHS)
-    with torch.no_grad():
-        together = model(batch)
-        torch.testing.assert_close(model(batch_of(LENGTHS, 30)), together, atol=1e-5, rtol=0)
-        for row in range(len(LENGTHS)):
-            alone = model(row_of(batch, row))[0]
-            torch.testing.assert_close(alone, together[row], atol=1e-5, rtol=0)
+def test_padding_and_batch_mates_change_no_prediction(case: Case) -> None:
+    model, units = case.model(), case.units([*LENGTHS, 30])
+    together = run(model, units)
+    for indices in (np.arange(len(units) - 1), np.array([1]), np.array([2, 0])):
+        with torch.no_grad():
+            alone = model(units.batch(indices, sides=True))
+        expected = together[units.positions(indices)]
+        torch.testing.assert_close(alone, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_what_padding_holds_is_not_read(case: tuple[str, dict[str, Any]]) -> None:
-    model, batch = model_with(case), batch_of(LENGTHS)
+def test_what_padding_holds_is_not_read(case: Case) -> None:
+    model, batch = case.model(), every(case.units(LENGTHS))
     noise = torch.where(batch.input_ids == PADDING, 17, batch.input_ids)
     with torch.no_grad():
         other = model(dataclasses.replace(batch, input_ids=noise))
         torch.testing.assert_close(other, model(batch), atol=1e-5, rtol=0)
 
 
-def test_different_rows_get_different_outputs(case: tuple[str, dict[str, Any]]) -> None:
-    with torch.no_grad():
-        outputs = model_with(case)(batch_of(LENGTHS))
-    assert torch.cdist(outputs, outputs).add(torch.eye(len(LENGTHS))).min() > 1e-3
+def test_different_rows_get_different_outputs(case: Case) -> None:
+    outputs = run(case.model(), case.units(LENGTHS))
+    assert torch.cdist(outputs, outputs).add(torch.eye(len(outputs))).min() > 1e-4
 
 
-def test_equal_rows_get_equal_outputs(case: tuple[str, dict[str, Any]]) -> None:
-    batch = batch_of([5])
-    copies = {
-        name: getattr(batch, name).repeat(4, 1)
-        for name in ("input_ids", "attention_mask", "token_type_ids")
-    }
-    same = dataclasses.replace(batch, indices=np.arange(4), **copies)
-    one_piece = dataclasses.replace(same, input_ids=torch.full((4, 5), 9))
-    with torch.no_grad():
-        for given in (same, one_piece):
-            outputs = model_with(case)(given)
-            torch.testing.assert_close(outputs, outputs[:1].expand(4, -1), atol=1e-6, rtol=0)
+def test_equal_rows_get_equal_outputs(case: Case) -> None:
+    rows = dataclasses.replace(case.examples([5]).take([0, 0, 0]), documents=None)
+    one_piece = "w3 w3 w3 w3 w3"
+    same = dataclasses.replace(
+        rows,
+        texts=(one_piece,) * 3,
+        pairs=None if rows.pairs is None else (one_piece,) * 3,
+        words=None if rows.words is None else (tuple(one_piece.split()),) * 3,
+    )
+    for given in (rows, same):
+        outputs = run(case.model(), frame(given, tiny_tokenizer(), 40, case.framing))
+        outputs = outputs.view(3, -1)
+        assert torch.isfinite(outputs).all()
+        torch.testing.assert_close(outputs, outputs[:1].expand(3, -1), atol=1e-6, rtol=0)
 
 
-def test_the_same_seed_builds_and_predicts_the_same(case: tuple[str, dict[str, Any]]) -> None:
-    batch = batch_of(LENGTHS)
-    with torch.no_grad():
-        model = model_with(case)
-        first = model(batch)
-        assert torch.equal(model(batch), first)
-        assert torch.equal(model_with(case)(batch), first)
-        assert not torch.equal(model_with(case, seed=1)(batch), first)
+def test_the_same_seed_builds_and_predicts_the_same(case: Case) -> None:
+    units = case.units(LENGTHS)
+    model = case.model()
+    first = run(model, units)
+    assert torch.equal(run(model, units), first)
+    assert torch.equal(run(case.model(), units), first)
+    assert not torch.equal(run(case.model(seed=1), units), first)
 
 
-def test_dropout_is_for_training_alone(case: tuple[str, dict[str, Any]]) -> None:
-    model = model_with(case)
+def test_dropout_is_for_training_alone(case: Case) -> None:
+    model, units = case.model(), case.units(LENGTHS)
     model.requires_grad_(False)
     model.freeze_prefix()
     model.train()
     assert not any(module.training for module in model.encoder.block_modules(3).values())
-    with torch.no_grad():
-        outputs = [model(batch_of(LENGTHS)) for _ in range(2)]
-    assert not torch.equal(*outputs)
+    assert not torch.equal(run(model, units), run(model, units))
 
 
-def test_cached_features_predict_as_the_whole_model(case: tuple[str, dict[str, Any]]) -> None:
-    model, tiny = model_with(case), TinyTask.of("classification", rows=6)
+def test_cached_features_predict_as_the_whole_model(case: Case) -> None:
+    model, units = case.model(), case.units([5, 2, 9, 1])
     model.requires_grad_(False)
     view = model.view(model.freeze_prefix())
     assert view is not None
-    indices = np.array([4, 0, 2])
-    rows = compute(model.encoder, tiny.train.pieces, view, bf16=False).rows(indices)
-    batch = tiny.train.pieces.batch(indices)
+    batch = units.batch(np.array([1, 0]), sides=True)
+    rows = compute(model.encoder, units.pieces, view, bf16=False).rows(batch.indices)
     with torch.no_grad():
         cached = model(batch, Viewed(view, rows))
         torch.testing.assert_close(cached, model(batch), atol=1e-5, rtol=0)
 
 
-def test_saved_and_loaded_it_predicts_the_same(
-    case: tuple[str, dict[str, Any]], tmp_path: Path
-) -> None:
-    model, tiny = model_with(case), TinyTask.of("classification", rows=6)
-    about = {"max_length": MAX_LENGTH, "pairs": False}
-    save_model(tmp_path, model, tiny_tokenizer(), tiny.task, about)
-    outputs = load_model(tmp_path).outputs(tiny_examples(rows=6))
-    np.testing.assert_allclose(
-        outputs, predict(model, Source(tiny.train), tiny.task, Devices()), atol=1e-6
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_every_type_of_encoder_trains_under_it(encoder: str) -> None:
+    for case in CASES:
+        model, units = case.model(encoder=encoder), case.units([4, 2])
+        outputs = model(every(units))
+        assert outputs.shape == (units.counts.sum(), model.task.outputs)
+        outputs.square().sum().backward()
+        gradients = [p.grad for _, p in model.encoder.block_parameters(1)]
+        assert any(g is not None and g.abs().sum() > 0 for g in gradients), case
+
+
+def test_saved_and_loaded_it_predicts_the_same(case: Case, tmp_path: Path) -> None:
+    model, examples = case.model(), case.examples([5, 2, 9, 1])
+    about = {
+        "max_length": MAX_LENGTH,
+        "pairs": examples.pairs is not None,
+        "framing": dataclasses.asdict(case.framing),
+    }
+    save_model(tmp_path, model, tiny_tokenizer(), model.task, about)
+    loaded = load_model(tmp_path)
+    units = frame(examples, tiny_tokenizer(), MAX_LENGTH, case.framing)
+    expected = predict(model, open_source(Split("x", units), model, None, -1), Devices()).values
+    np.testing.assert_allclose(loaded.outputs(examples), expected, atol=1e-6)
+
+
+def test_it_learns_from_cached_features(case: Case, tmp_path: Path) -> None:
+    """The loss falls in a few epochs on a frozen encoder."""
+    strategy = short(
+        "feature-extraction",
+        num_train_epochs=6,
+        learning_rate=3e-3,
+        pair_encoding=case.framing.pair_encoding,
     )
+    tiny = TinyTask.of(case.kind, rows=24, framing=case.framing)
+    torch.manual_seed(0)
+    encoder, head = tiny_encoder("bert"), case.head
+    readout = strategy.readout(encoder, wants_of(head, tiny.task))
+    model = Model(encoder, readout, head, tiny.task)
+    trainer = fit(model, strategy.plan(model), tiny, cache=FeatureCache(tmp_path))
+    losses = [epoch.train["loss"] for epoch in trainer.history.epochs]
+    assert trainer.history.epochs[0].cached
+    assert min(losses[1:]) < losses[0]
 
 
-def test_a_readout_of_the_wrong_kind_is_refused(case: tuple[str, dict[str, Any]]) -> None:
-    head = HEADS.create(*case)
-    wrong = Readout(pooling="mean" if head.wants == "tokens" else "none")
-    with pytest.raises(ConfigError, match=f"{head.name!r} reads {head.wants}"):
-        Model(tiny_encoder("bert"), wrong, head, 2)
+def test_a_readout_of_the_wrong_kind_is_refused(case: Case) -> None:
+    head, task = case.head, case.task()
+    wanted = wants_of(head, task)
+    wrong = Readout(pooling="none" if wanted.startswith("pooled") else "mean")
+    with pytest.raises(ConfigError, match=f"{head.name!r} reads {wanted}"):
+        Model(tiny_encoder("bert"), wrong, head, task)
+
+
+def test_a_head_for_another_task_is_refused() -> None:
+    tagging = tiny_task("tagging", tagged_examples([5]))
+    for name in HEADS.names():
+        head = HEADS.create(name)
+        unfit = [
+            task
+            for task, own in ((tagging, True), (classes(2), False))
+            if not any((wanted == "words") == own for wanted in head.wants)
+        ]
+        assert unfit or name == "linear"
+        for task in unfit:
+            with pytest.raises(ConfigError, match=f"head '{name}' reads .* task {task.name}"):
+                wants_of(head, task)
 
 
 def test_options_of_the_linear_head() -> None:
-    shapes = [tuple(p.shape) for p in HEADS.create("linear").build(WIDTH, 3).parameters()]
+    shapes = [tuple(p.shape) for p in HEADS.create("linear").build(WIDTH, classes(3)).parameters()]
     assert shapes == [(3, WIDTH), (3,)]
     for option, value in [("dropout", 1.0), ("dropout", -0.1), ("layers", 3), ("activation", "x")]:
         with pytest.raises(ConfigError, match=rf"head linear: {option}={value!r}"):

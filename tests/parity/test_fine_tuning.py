@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.encoder_zoo import tiny_config
-from tests.tiny_runs import TinyTask, fit
+from tests.tiny_runs import TinyTask, classes, fit
 from transformers import (
     AutoModelForSequenceClassification,
     PreTrainedModel,
@@ -38,7 +38,7 @@ def theirs() -> PreTrainedModel:
 def ours_from(theirs: PreTrainedModel) -> Model:
     encoder = TransformersEncoder.from_config(theirs.config)
     encoder.model.load_state_dict(theirs.bert.state_dict())
-    model = Model(encoder, Readout("top", "pooler"), Linear(dropout=0.0), 3)
+    model = Model(encoder, Readout("top", "pooler"), Linear(dropout=0.0), classes(3))
     model.head.out.load_state_dict(theirs.classifier.state_dict())
     return model
 

@@ -1,36 +1,105 @@
 """What every task network is: options as a frozen dataclass, a module built from them.
 
-A member says what it reads (`wants`): "pooled" vectors [B, H] or "tokens" [B, T, H].
+A member says what it reads (`wants`); the model hands it `States`.
+Shapes: B rows, T word pieces, H width, S sentences, W words, P predicted positions (one per row, or
+one per word where words are tagged), C outputs.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
-from totune.data.batches import Batch
+from totune.modules.tokens import Tokens
 from totune.registry import Registry
+from totune.tasks.base import Task
 
-Wants = Literal["pooled", "tokens"]
+Wants = Literal["pooled", "pooled-pair", "tokens", "pair", "words"]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Where the words of S sentences are among their word pieces.
+
+    Attributes:
+        starts: the place of each word's first piece in its sentence, [S, W].
+        mask: [S, W] bool, true on words: a prefix of at least one word in every row.
+    """
+
+    starts: Tensor
+    mask: Tensor
+
+    @property
+    def counts(self) -> Tensor:
+        """How many words each sentence has, [S]."""
+        return self.mask.sum(dim=1)
+
+
+@dataclass(frozen=True)
+class States:
+    """What a head reads of a batch; which fields are filled follows from what it wants.
+
+    | wants | `vectors` | `tokens` | `words` |
+    |---|---|---|---|
+    | pooled | one [B, H] | - | - |
+    | pooled-pair | two [B, H]: first and second text, encoded apart | - | - |
+    | tokens | - | all word pieces of the row, special ones too (the first is [CLS]) | - |
+    | pair | - | two: word pieces of the first and of the second text | - |
+    | words | - | the word pieces of each sentence, without special ones | where words start |
+    """
+
+    vectors: tuple[Tensor, ...] = ()
+    tokens: tuple[Tokens, ...] = ()
+    words: Words | None = None
 
 
 class HeadModule(nn.Module, ABC):
     """A built head."""
 
     @abstractmethod
-    def forward(self, states: Tensor, batch: Batch) -> Tensor:
-        """States [B, H] or [B, T, H] (as the head wants) and their batch -> outputs [B, C]."""
+    def forward(self, states: States) -> Tensor:
+        """What the head wants -> outputs [P, C]: one row per example, or per word in order."""
+
+    def losses(self, outputs: Tensor, targets: Tensor, counts: Tensor) -> Tensor | None:
+        """The loss of each position, or None where the task's own loss is used.
+
+        Args:
+            outputs: [P, C], from `forward`.
+            targets: classes [P]; below 0 where training knows no such class.
+            counts: how many positions each row has, [B] with sum P.
+        """
+        return None
+
+    def best(self, outputs: Tensor, counts: Tensor) -> Tensor:
+        """Outputs [P, C] of which the largest of each position is the prediction.
+
+        Heads that decode whole sequences override this.
+        """
+        return outputs
 
 
 class Head(ABC):
-    """A kind of head; its fields are its options."""
+    """A kind of head; its fields are its options.
+
+    Attributes:
+        wants: what it reads; with "words" among them it can tag.
+    """
 
     name: ClassVar[str]
-    wants: ClassVar[Wants]
+    wants: ClassVar[tuple[Wants, ...]]
 
     @abstractmethod
-    def build(self, width: int, outputs: int) -> HeadModule:
-        """The module for inputs of `width` and `outputs` numbers per example."""
+    def build(self, width: int, task: Task) -> HeadModule:
+        """The module for inputs of `width` and `task.outputs` numbers per position."""
+
+
+def first_pieces(states: States) -> Tensor:
+    """The state of each word's first piece, over all sentences in order: [P, H]."""
+    words, pieces = states.words, states.tokens[0]
+    assert words is not None, "only heads that want words ask for them"
+    at = words.starts.unsqueeze(-1).expand(-1, -1, pieces.states.shape[-1])
+    return pieces.states.gather(1, at)[words.mask]
 
 
 HEADS: Registry[Head] = Registry("head", "totune.heads")

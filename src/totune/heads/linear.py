@@ -1,7 +1,7 @@
 """The light head: dropout and one linear layer, or two with an activation between.
 
 One layer is BERT's sentence representation -> softmax (Peters et al. 2019, A.2); two fully
-connected layers are the finetune-only head of Wang et al. 2019.
+connected layers, on [CLS] or on each word, are the finetune-only head of Wang et al. 2019.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from totune.data.batches import Batch
-from totune.heads.base import HEADS, Head, HeadModule, Wants
+from totune.heads.base import HEADS, Head, HeadModule, States, Wants, first_pieces
+from totune.tasks.base import Task
 
 Activation = Literal["tanh", "relu", "gelu"]
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU, "gelu": nn.GELU}
@@ -32,18 +32,19 @@ class LinearModule(HeadModule):
                 nn.init.normal_(layer.weight, std=INIT_STD)
                 nn.init.zeros_(layer.bias)
 
-    def forward(self, states: Tensor, batch: Batch) -> Tensor:
-        states = self.dropout(states)  # [B, H]
+    def forward(self, states: States) -> Tensor:
+        vectors = states.vectors[0] if states.words is None else first_pieces(states)  # [P, H]
+        vectors = self.dropout(vectors)
         if self.dense is not None:
-            states = self.dropout(self.activation(self.dense(states)))  # [B, H]
-        outputs: Tensor = self.out(states)  # [B, C]
+            vectors = self.dropout(self.activation(self.dense(vectors)))
+        outputs: Tensor = self.out(vectors)  # [P, C]
         return outputs
 
 
 @HEADS.register("linear")
 @dataclass(frozen=True)
 class Linear(Head):
-    """One or two fully connected layers on a pooled vector.
+    """One or two fully connected layers on a pooled vector, or on the first piece of each word.
 
     Attributes:
         layers: 1 or 2.
@@ -55,7 +56,7 @@ class Linear(Head):
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     activation: Activation = "tanh"
 
-    wants: ClassVar[Wants] = "pooled"
+    wants: ClassVar[tuple[Wants, ...]] = ("pooled", "words")
 
-    def build(self, width: int, outputs: int) -> LinearModule:
-        return LinearModule(self, width, outputs)
+    def build(self, width: int, task: Task) -> LinearModule:
+        return LinearModule(self, width, task.outputs)

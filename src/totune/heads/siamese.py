@@ -1,0 +1,45 @@
+"""The light head for two texts that are encoded apart by one encoder."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from totune.heads.base import HEADS, Head, HeadModule, States, Wants
+from totune.tasks.base import Task
+
+
+class SiameseModule(HeadModule):
+    """[u; v; |u - v|; u * v] -> dropout -> out."""
+
+    def __init__(self, options: "Siamese", width: int, outputs: int) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(options.dropout)
+        self.out = nn.Linear(4 * width, outputs)
+        nn.init.xavier_uniform_(self.out.weight)  # Glorot and Bengio 2010
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, states: States) -> Tensor:
+        u, v = states.vectors  # [B, H] each
+        compared = torch.cat([u, v, (u - v).abs(), u * v], dim=-1)  # [B, 4H]
+        outputs: Tensor = self.out(self.dropout(compared))  # [B, C]
+        return outputs
+
+
+@HEADS.register("siamese")
+@dataclass(frozen=True)
+class Siamese(Head):
+    """A linear layer on both texts' vectors, their distance and product (Conneau et al. 2017).
+
+    Attributes:
+        dropout: before the linear layer.
+    """
+
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+
+    wants: ClassVar[tuple[Wants, ...]] = ("pooled-pair",)
+
+    def build(self, width: int, task: Task) -> SiameseModule:
+        return SiameseModule(self, width, task.outputs)

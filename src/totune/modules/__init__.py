@@ -1,0 +1,1 @@
+"""What heads are built from: token sequences, recurrent layers, attention, matching, CRF."""
