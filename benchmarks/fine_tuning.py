@@ -26,6 +26,7 @@ from totune import machine
 from totune.data.batches import tokenize
 from totune.data.examples import Dataset, Examples
 from totune.data.sources import load_dataset
+from totune.data.units import frame
 from totune.encoders.loading import Loaded, load_encoder, quiet
 from totune.encoders.sources import resolve
 from totune.heads.base import HEADS
@@ -99,8 +100,8 @@ def totune_side(data: Dataset, task: Task, loaded: Loaded) -> Side:
     """Totune's trainer, as a study runs it, without its evaluations' time."""
 
     def split(name: str, rows: Examples) -> Split:
-        pieces = tokenize(rows, loaded.tokenizer, MAX_LENGTH)
-        return Split(name, pieces, task.targets(rows.labels or ()))
+        units = frame(rows, loaded.tokenizer, MAX_LENGTH)
+        return Split.labelled(name, units, task, rows.labels or ())
 
     splits = {"train": split("train", data.train), "dev": split("dev", data.dev)}
 
@@ -111,9 +112,9 @@ def totune_side(data: Dataset, task: Task, loaded: Loaded) -> Side:
         strategy = STRATEGIES.create("fine-tuning", options)
         head = HEADS.create("linear", strategy.head_defaults(encoder))
         precision = machine.choose_precision("auto")
-        model = Model(encoder, strategy.readout(encoder), head, task.outputs, precision)
+        model = Model(encoder, strategy.readout(encoder), head, task, precision)
         settings = ours.TrainingSettings("accuracy", BATCH)
-        loop = ours.Trainer(model, task, splits["train"], splits["dev"], settings, seed)
+        loop = ours.Trainer(model, splits["train"], splits["dev"], settings, seed)
         history = loop.fit(strategy.plan(model))
         # The last epoch, as the other side has it, not the best one.
         return history.examples / history.step_seconds, history.epochs[-1].dev["accuracy"]

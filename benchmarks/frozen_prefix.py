@@ -14,9 +14,9 @@ import torch
 from transformers import BertConfig
 
 from benchmarks.common import SHARED, ratio, save
-from totune.data.batches import tokenize
 from totune.data.examples import Examples
 from totune.data.sources import load_dataset
+from totune.data.units import frame
 from totune.encoders.loading import Loaded, load_encoder
 from totune.encoders.transformers import TransformersEncoder
 from totune.features import FeatureCache
@@ -64,10 +64,10 @@ def epoch_seconds(
     chosen = STRATEGIES.create(strategy, options)
     head = HEADS.create("linear", chosen.head_defaults(encoder))
     precision = choose_precision("auto")
-    model = Model(encoder, chosen.readout(encoder), head, task.outputs, precision)
+    model = Model(encoder, chosen.readout(encoder), head, task, precision)
     seconds: list[float] = []
     settings = TrainingSettings("accuracy")
-    trainer = Trainer(model, task, splits["train"], splits["dev"], settings, 0, cache=cache)
+    trainer = Trainer(model, splits["train"], splits["dev"], settings, 0, cache=cache)
     before = 0.0
 
     def note(_: object) -> None:
@@ -87,8 +87,8 @@ def measure(name: str, loaded: Loaded, encoder_name: str, strategy: str) -> dict
     task = TASKS.get("classification").from_examples(train)
 
     def split(split_name: str, rows: Examples) -> Split:
-        pieces = tokenize(rows, loaded.tokenizer, MAX_LENGTH)
-        return Split(split_name, pieces, task.targets(rows.labels or ()))
+        units = frame(rows, loaded.tokenizer, MAX_LENGTH)
+        return Split.labelled(split_name, units, task, rows.labels or ())
 
     splits = {"train": split("train", train), "dev": split("dev", dev)}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 """Tiny tasks, tokenizers, models and training runs, for tests of what trains."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,17 @@ from tests.encoder_zoo import PADDING, VOCABULARY, tiny_encoder
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from totune.data.batches import tokenize
 from totune.data.examples import Examples
+from totune.data.units import Framing, frame
 from totune.features import FeatureCache
 from totune.heads.base import HEADS
-from totune.model import Model
+from totune.model import Model, wants_of
 from totune.progress import Progress
 from totune.registry import option_names
 from totune.strategies.base import STRATEGIES, Strategy
 from totune.strategies.phases import Phase
 from totune.tasks.base import TASKS, Task
+from totune.tasks.classification import Classification
 from totune.training.history import EpochRecord
 from totune.training.inputs import Split
 from totune.training.trainer import Trainer, TrainingSettings
@@ -63,6 +64,8 @@ def tiny_examples(kind: str = "classification", rows: int = 20, seed: int = 0) -
     """Random sentences of 1 to 9 words; the label follows from the first word."""
     random = np.random.default_rng(seed)
     numbers = [random.integers(0, len(WORDS), random.integers(1, 10)) for _ in range(rows)]
+    if kind == "tagging":
+        return tagged_examples([len(row) for row in numbers], seed)
     texts = tuple(" ".join(WORDS[i] for i in row) for row in numbers)
     firsts = [int(row[0]) for row in numbers]
     pairs = tuple(reversed(texts)) if kind == "pairs" else None
@@ -71,15 +74,39 @@ def tiny_examples(kind: str = "classification", rows: int = 20, seed: int = 0) -
     return Examples(texts, tuple("abc"[first % 3] for first in firsts), pairs)
 
 
-def tiny_task(kind: str, train: Examples) -> Task:
-    return TASKS.get("regression" if kind == "regression" else "classification").from_examples(
-        train
+def tiny_words(lengths: Sequence[int], seed: int = 0) -> list[list[str]]:
+    """Random words, as many in each row as `lengths` says; no row depends on another's length."""
+    random = np.random.default_rng(seed)
+    rows = [random.integers(0, len(WORDS), 40)[:length] for length in lengths]
+    return [[WORDS[number] for number in row] for row in rows]
+
+
+def tagged_examples(lengths: Sequence[int], seed: int = 0) -> Examples:
+    """Sentences in documents of two; the tag follows from the word, some words have 3 pieces."""
+    rows = tiny_words(lengths, seed)
+    tags = [[("O", "B-A", "B-B", "O")[WORDS.index(word) % 4] for word in row] for row in rows]
+    words = [[f"{word}-{word}" if word.endswith("7") else word for word in row] for row in rows]
+    return Examples(
+        texts=tuple(" ".join(row) for row in words),
+        labels=tuple(tuple(row) for row in tags),
+        words=tuple(tuple(row) for row in words),
+        documents=tuple(number // 2 for number in range(len(rows))),
     )
 
 
-def split_of(name: str, examples: Examples, task: Task) -> Split:
-    pieces = tokenize(examples, tiny_tokenizer(), MAX_LENGTH)
-    return Split(name, pieces, task.targets(examples.labels or ()))
+def tiny_task(kind: str, train: Examples) -> Task:
+    name = kind if kind in TASKS.names() else "classification"
+    return TASKS.get(name).from_examples(train)
+
+
+def split_of(name: str, examples: Examples, task: Task, framing: Framing | None = None) -> Split:
+    units = frame(examples, tiny_tokenizer(), MAX_LENGTH, framing or Framing())
+    return Split.labelled(name, units, task, examples.labels or ())
+
+
+def classes(count: int) -> Classification:
+    """A label space of so many classes: "a", "b", ..."""
+    return Classification(tuple("abcdefgh"[:count]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,10 +118,11 @@ class TinyTask:
     dev: Split
 
     @classmethod
-    def of(cls, kind: str, rows: int = 20) -> "TinyTask":
+    def of(cls, kind: str, rows: int = 20, framing: Framing | None = None) -> "TinyTask":
         train, dev = tiny_examples(kind, rows), tiny_examples(kind, 10, seed=1)
         task = tiny_task(kind, train)
-        return cls(task, split_of("train", train, task), split_of("dev", dev, task))
+        splits = (split_of(*both, task, framing) for both in (("train", train), ("dev", dev)))
+        return cls(task, *splits)
 
     @property
     def settings(self) -> TrainingSettings:
@@ -109,13 +137,14 @@ def short(name: str, **options: Any) -> Strategy:
 
 
 def tiny_model(
-    strategy: Strategy, encoder: str, outputs: int, seed: int = 0, **head: Any
+    strategy: Strategy, encoder: str, task: Task | int, seed: int = 0, **head: Any
 ) -> tuple[Model, list[Phase]]:
     """A prepared model and its plan, as a run builds them."""
-    built = tiny_encoder(encoder, seed)
-    options = {**strategy.head_defaults(built), **head}
+    task = classes(task) if isinstance(task, int) else task
+    built, wants = tiny_encoder(encoder, seed), wants_of(HEADS.create("linear"), task)
+    options = {**strategy.head_defaults(built, wants), **head}
     linear = HEADS.create("linear", options)
-    model = Model(built, strategy.readout(built), linear, outputs)
+    model = Model(built, strategy.readout(built, wants), linear, task)
     strategy.prepare(model)
     return model, strategy.plan(model)
 
@@ -135,7 +164,6 @@ def fit(
     """Trains and returns the trainer; dropout draws from a fixed state."""
     trainer = Trainer(
         model,
-        tiny.task,
         tiny.train,
         tiny.dev,
         settings or tiny.settings,

@@ -24,7 +24,7 @@ from totune.report.write import ReportPaths, write_report
 from totune.statistics import Summary
 from totune.strategies.base import Strategy
 from totune.study.config import RunConfig
-from totune.study.execute import best_run, check_plans, execute
+from totune.study.execute import best_run, check_plans, execute, tokenize_splits
 from totune.study.prepare import Settings, configurations, prepare
 from totune.study.records import RunRecord, StudyInfo
 from totune.study.run import Context, build_model, run
@@ -118,10 +118,12 @@ def compare(
     """
     progress = progress or Progress()
     chosen = build(Settings, settings, "compare")
-    members = chosen.check()
+    chosen.check()
     store = _open_store(Path(out))
     context = prepare(data, chosen, progress)
+    members = chosen.check(context.dataset.columns.task)
     runs = configurations(members, chosen.seed_list, context)
+    tokenize_splits(runs, context)
     info = _describe(runs, chosen, context, command)
     _check_folder(store, info)
     check_plans(runs, context)
@@ -185,7 +187,7 @@ def _describe(
             "rows": {name: len(split) for name, split in data.splits().items()},
             "columns": asdict(data.columns),
             "task": context.task.to_json(),
-            "truncated": {name: s.pieces.truncated for name, s in context.splits.items()},
+            "truncated": context.truncated(),
             "notes": list(data.notes),
             "warnings": list(data.warnings),
             **data.provenance,
@@ -287,6 +289,7 @@ def save_run(
         fitted = member.load(weights, context.task, embed)
         save_baseline(folder, member, fitted, context.task, about)
         return
+    about["framing"] = asdict(member.framing())
     model, _ = build_model(config, member, context)
     trained = load_file(weights / "trained.safetensors")
     for name, parameter in model.unique_parameters().items():
@@ -327,6 +330,7 @@ def train(
     store = Store(_open_store(folder).folder / "training")
     context = prepare(data, chosen, progress)
     runs = configurations(members, [seed], context)
+    tokenize_splits(runs, context)
     check_plans(runs, context)
     record = execute(runs, context, store)[0]
     if record.status == "failed":

@@ -1,8 +1,9 @@
 """A trained model as a folder, and back.
 
 The folder holds `totune.json` (what the model is), the tokenizer, and
-- `config.json` + `model.safetensors`: in the layout of `AutoModelForSequenceClassification` where
-  transformers has the very head, else of `AutoModel` (the encoder alone),
+- `config.json` + `model.safetensors`: in the layout of `AutoModelForSequenceClassification` or
+  `AutoModelForTokenClassification` where transformers has the very head, else of `AutoModel` (the
+  encoder alone),
 - `head.safetensors`: mixing and head,
 or, for a baseline, a `baseline/` folder of JSON and safetensors.
 """
@@ -16,12 +17,15 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 import totune
+from totune import sequence_classifier, token_classifier
 from totune.baselines.base import BASELINES, Baseline, Embed, FittedBaseline
 from totune.data.batches import tokenize
-from totune.data.examples import Examples, Label
+from totune.data.examples import Columns, Examples, Label
+from totune.data.inputs import read_inputs
+from totune.data.units import Framing, frame
 from totune.encoders.loading import load_encoder, quiet
 from totune.encoders.mixing import Readout, View
 from totune.encoders.transformers import TransformersEncoder
@@ -31,10 +35,10 @@ from totune.heads.base import HEADS
 from totune.machine import choose_precision
 from totune.model import Model
 from totune.registry import build, options_of
-from totune.sequence_classifier import to_sequence_classifier, why_not
 from totune.tasks.base import Task, task_from_json
+from totune.tasks.tagging import Tagging
 from totune.training.devices import Devices
-from totune.training.inputs import Source, Split, predict
+from totune.training.inputs import Split, open_source, predict
 
 DESCRIPTION = "totune.json"
 HEAD = "head.safetensors"
@@ -58,10 +62,8 @@ def save_model(
         task: its label space.
         about: facts worth keeping beside it: strategy, metrics, max_length, pair or not.
     """
-    assert isinstance(model.encoder, TransformersEncoder)
     folder.mkdir(parents=True, exist_ok=True)
-    reason = why_not(model)
-    whole = to_sequence_classifier(model, task) if reason is None else model.encoder.model
+    whole, kind, reason = _as_transformers(model, task)
     with quiet():
         whole.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
@@ -73,10 +75,26 @@ def save_model(
         "readout": asdict(model.readout),
         "head": {"name": model.head_options.name, "options": options_of(model.head_options)},
         "precision": model.precision,
-        "transformers_class": "AutoModel" if reason else "AutoModelForSequenceClassification",
-        "transformers_note": reason or "",
+        "transformers_class": kind,
+        "transformers_note": reason,
     }
     _describe(folder, task, facts | about)
+
+
+def _as_transformers(model: Model, task: Task) -> tuple[PreTrainedModel, str, str]:
+    """The model in transformers' own class, that class, and if it is the encoder's alone, why."""
+    assert isinstance(model.encoder, TransformersEncoder)
+    if isinstance(task, Tagging):
+        reason = token_classifier.why_not(model)
+        if reason is None:
+            twin = token_classifier.to_token_classifier(model, task)
+            return twin, "AutoModelForTokenClassification", ""
+    else:
+        reason = sequence_classifier.why_not(model)
+        if reason is None:
+            twin = sequence_classifier.to_sequence_classifier(model, task)
+            return twin, "AutoModelForSequenceClassification", ""
+    return model.encoder.model, "AutoModel", reason
 
 
 def save_baseline(
@@ -112,7 +130,7 @@ class Predictor:
         return bool(self.about.get("pairs", False))
 
     def outputs(self, examples: Examples) -> np.ndarray:
-        """Raw outputs [N, C].
+        """Raw outputs [P, C]: a row per text, or per word where words are tagged.
 
         Raises:
             DataError: if the model was trained on pairs and gets single texts, or the reverse.
@@ -120,21 +138,29 @@ class Predictor:
         if (examples.pairs is not None) != self.takes_pairs:
             wanted = "pairs of texts" if self.takes_pairs else "single texts"
             raise DataError(f"this model was trained on {wanted}; the input is not of that kind.")
+        if examples.words is not None:  # a sentence without words has nothing to tag
+            examples = examples.take(np.flatnonzero(examples.counts))
         if not len(examples):
             return np.zeros((0, self.task.outputs), dtype=np.float32)
         return self._outputs(examples)
 
-    def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Label]:
-        """Labels (or scores) of texts, or of pairs of texts."""
-        examples = Examples(tuple(texts), pairs=None if pairs is None else tuple(pairs))
-        return self.task.decode(self.task.predictions(self.outputs(examples)))
+    def predict(
+        self, texts: Sequence[str] | Sequence[Sequence[str]], pairs: Sequence[str] | None = None
+    ) -> list[Label]:
+        """Labels (or scores) of texts, or of pairs of texts.
+
+        Where words are tagged, a text is a list of words or a string that is split at white space,
+        and its label is a tuple of tags.
+        """
+        examples = self._examples(texts, pairs)
+        outputs = self.outputs(examples)
+        return self.task.decode(self.task.predictions(outputs, examples.counts))
 
     def predict_proba(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None
     ) -> np.ndarray | None:
-        """Class probabilities [N, C] in the order of the task's labels; None for regression."""
-        examples = Examples(tuple(texts), pairs=None if pairs is None else tuple(pairs))
-        return self.task.scores(self.outputs(examples))
+        """Class probabilities [N, C] in the order of the task's labels; None without classes."""
+        return self.task.scores(self.outputs(self._examples(texts, pairs)))
 
     def evaluate(self, examples: Examples) -> dict[str, float]:
         """Every metric of the task on labelled rows.
@@ -144,8 +170,17 @@ class Predictor:
         """
         if examples.labels is None:
             raise DataError("these rows have no labels to compare with; name them with --label.")
-        predictions = self.task.predictions(self.outputs(examples))
+        predictions = self.task.predictions(self.outputs(examples), examples.counts)
         return self.task.evaluate(self.task.targets(examples.labels), predictions)
+
+    def _examples(
+        self, texts: Sequence[str] | Sequence[Sequence[str]], pairs: Sequence[str] | None
+    ) -> Examples:
+        if self.task.per_word and len(texts):
+            return read_inputs(texts, Columns("tokens", None, task="tagging"))
+        return Examples(
+            tuple(str(text) for text in texts), pairs=None if pairs is None else tuple(pairs)
+        )
 
 
 def load_model(folder: Path) -> Predictor:
@@ -179,7 +214,7 @@ def _load_neural(folder: Path, task: Task, about: dict[str, Any]) -> Predictor:
     head = HEADS.create(about["head"]["name"], about["head"]["options"])
     readout = build(Readout, about["readout"], "readout")
     precision = choose_precision(_precision(about), Devices().device)
-    model = Model(loaded.encoder, readout, head, task.outputs, precision)
+    model = Model(loaded.encoder, readout, head, task, precision)
     weights = load_file(folder / HEAD)
     for name, module in (("mixing", model.mixing), ("head", model.head)):
         prefix = f"{name}."
@@ -197,13 +232,17 @@ def _precision(about: dict[str, Any]) -> str:
 def predictor(
     model: Model, tokenizer: PreTrainedTokenizerBase, task: Task, about: dict[str, Any]
 ) -> Predictor:
-    """A trained model in memory, ready for texts; `about` holds `max_length` and `pairs`."""
+    """A trained model in memory, ready for texts.
+
+    Of `about` it needs `max_length`, `pairs`, and `framing` where that is not the usual one.
+    """
     devices, max_length = Devices(), int(about["max_length"])
+    framing = build(Framing, about.get("framing", {}), "framing")
     model.to(devices.device)
 
     def outputs(examples: Examples) -> np.ndarray:
-        split = Split("input", tokenize(examples, tokenizer, max_length))
-        return predict(model, Source(split), task, devices)
+        split = Split("input", frame(examples, tokenizer, max_length, framing))
+        return predict(model, open_source(split, model, None, -1), devices).values
 
     return Predictor(task, about, outputs)
 

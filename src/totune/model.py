@@ -9,10 +9,30 @@ from torch import Tensor, nn
 
 from totune.data.batches import Batch
 from totune.encoders.encoder import Cached, Encoder
+from totune.encoders.kernels import replace_dropout
 from totune.encoders.mixing import Mixing, Readout, View
 from totune.errors import ConfigError
-from totune.heads.base import Head
+from totune.heads.base import Head, States, Wants, Words
 from totune.machine import Precision
+from totune.modules.recurrent import run_in_bf16
+from totune.modules.tokens import Tokens
+from totune.tasks.base import Task
+
+
+def wants_of(head: Head, task: Task) -> Wants:
+    """What the head reads for this task.
+
+    Raises:
+        ConfigError: if it is not made for the task.
+    """
+    fitting = [wanted for wanted in head.wants if (wanted == "words") == task.per_word]
+    if not fitting:
+        does = "labels each word" if task.per_word else "labels whole texts"
+        raise ConfigError(
+            f"head {head.name!r} reads {' or '.join(head.wants)}: it cannot be used for the task "
+            f"{task.name}, which {does}. totune list heads shows what each head is for."
+        )
+    return fitting[0]
 
 
 @dataclass(frozen=True)
@@ -30,12 +50,17 @@ class Model(nn.Module):
         encoder: the pretrained encoder.
         readout: how its states reach the head.
         head: the kind of head and its options.
-        outputs: C, how many numbers the head gives.
-        precision: "bf16" runs the encoder under bfloat16 autocast; mixing and head are float32.
+        task: what is predicted; gives the loss unless the head has its own.
+        precision: "bf16" runs the encoder under bfloat16 autocast, and recurrences of the head;
+            mixing and the rest of the head are float32.
+
+    Attributes:
+        wants: what the head reads.
 
     Raises:
-        ConfigError: if the readout asks for a pooler that the encoder does not have, or does not
-            give what the head reads, or asks for a mix of what it concatenates.
+        ConfigError: if the head is not made for the task; if the readout asks for a pooler that
+            the encoder does not have, or does not give what the head reads, or asks for a mix of
+            what it concatenates.
     """
 
     def __init__(
@@ -43,7 +68,7 @@ class Model(nn.Module):
         encoder: Encoder,
         readout: Readout,
         head: Head,
-        outputs: int,
+        task: Task,
         precision: Precision = "fp32",
     ) -> None:
         super().__init__()
@@ -57,18 +82,21 @@ class Model(nn.Module):
                 "layers=scalar-mix: pooling=last-four concatenates layers and mixes none. "
                 "Use layers=top with it, or another pooling."
             )
-        if (readout.pooling == "none") != (head.wants == "tokens"):
+        self.wants = wants_of(head, task)
+        if (readout.pooling == "none") == self.wants.startswith("pooled"):
             raise ConfigError(
-                f"head {head.name!r} reads {head.wants}, which pooling={readout.pooling} does not "
-                "give: token heads need pooling=none, the others any other pooling."
+                f"head {head.name!r} reads {self.wants}, which pooling={readout.pooling} does not "
+                "give: heads that read tokens need pooling=none, the others any other pooling."
             )
         if readout.first_token_only:
             encoder.read_first_token_only()
         self.encoder = encoder
         self.readout = readout
         self.mixing = Mixing(readout, encoder.depth, encoder.width)
-        self.head = head.build(self.mixing.width, outputs)
+        self.head = head.build(self.mixing.width, task)
+        run_in_bf16(self.head, precision == "bf16")
         self.head_options = head
+        self.task = task
         self.precision = precision
         self._frozen_depth = -1
 
@@ -101,6 +129,11 @@ class Model(nn.Module):
         self._frozen_depth = self.encoder.frozen_depth()
         return self._frozen_depth
 
+    def prepare_training(self, device: torch.device) -> None:
+        """Told before training on `device`, so that faster arithmetic can be chosen for it."""
+        self.encoder.prepare_training(device)
+        replace_dropout(self.head, device)
+
     def train(self, mode: bool = True) -> "Model":
         super().train(mode)
         self.encoder.freeze_modes(self._frozen_depth)
@@ -120,13 +153,37 @@ class Model(nn.Module):
         return View((*below, frozen_depth))
 
     def forward(self, batch: Batch, viewed: Viewed | None = None) -> Tensor:
-        """Outputs [B, C] of a batch, from its pieces or from cached rows of its prefix."""
+        """Outputs [P, C] of a batch, from its pieces or from cached rows of its prefix."""
         if viewed is not None and viewed.view.reduction is not None:
             states = self._mix(list(viewed.rows.unbind(1)), batch, reduced=True)
         else:
             states = self._mix(self._layers(batch, viewed), batch, reduced=False)
-        outputs: Tensor = self.head(states, batch)
+        outputs: Tensor = self.head(self._read(states, batch))
         return outputs
+
+    def losses(self, outputs: Tensor, batch: Batch) -> Tensor:
+        """The loss of each position, [P], from outputs [P, C] and the batch's targets."""
+        assert batch.targets is not None, "a loss needs targets"
+        own: Tensor | None = self.head.losses(outputs, batch.targets, batch.counts)
+        return self.task.losses(outputs, batch.targets) if own is None else own
+
+    def best(self, outputs: Tensor, batch: Batch) -> Tensor:
+        """Outputs [P, C] of which the largest of each position is the prediction."""
+        found: Tensor = self.head.best(outputs, batch.counts)
+        return found
+
+    def _read(self, states: Tensor, batch: Batch) -> States:
+        """What the head wants of the mixed states [B, T, H], or of vectors [B, H]."""
+        if self.wants == "pooled":
+            return States(vectors=(states,))
+        if self.wants == "pooled-pair":
+            return States(vectors=(states[0::2], states[1::2]))
+        if self.wants == "tokens":
+            return States(tokens=(Tokens(states, batch.attention_mask.bool()),))
+        flat = states.flatten(0, 1)  # [B * T, H]
+        sides = tuple(Tokens(flat[side.at], side.mask) for side in batch.sides)
+        words = None if batch.words is None else Words(batch.words.at, batch.words.mask)
+        return States(tokens=sides, words=words)
 
     def _layers(self, batch: Batch, viewed: Viewed | None) -> list[Tensor]:
         """Outputs [B, T, H] of the blocks that the readout reads."""

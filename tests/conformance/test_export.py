@@ -1,5 +1,6 @@
 """Saved folders: transformers loads them where it has the class, totune loads them always."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,21 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.encoder_zoo import LAYERS, tiny_encoder
-from tests.tiny_runs import KINDS, MAX_LENGTH, TinyTask, tiny_examples, tiny_task, tiny_tokenizer
-from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
+from tests.tiny_runs import (
+    KINDS,
+    MAX_LENGTH,
+    TinyTask,
+    classes,
+    tiny_examples,
+    tiny_task,
+    tiny_tokenizer,
+)
+from transformers import (
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+)
 
 import totune
 from totune.baselines.base import BASELINES
@@ -18,24 +32,26 @@ from totune.encoders.layouts import LAYOUTS
 from totune.encoders.mixing import Readout
 from totune.errors import DataError, ModelError
 from totune.export import embedder, load_model, save_baseline, save_model
+from totune.heads.base import HEADS, Head
 from totune.heads.linear import Linear
 from totune.machine import Precision
 from totune.model import Model
 from totune.sequence_classifier import HEAD_LAYOUTS, usual_head, usual_pooling
+from totune.tasks.base import Task
 from totune.training.devices import Devices
-from totune.training.inputs import Source, predict
+from totune.training.inputs import open_source, predict
 
 ROWS = 6
 
 
-def usual_model(kind: str, outputs: int = 3, precision: Precision = "fp32") -> Model:
+def usual_model(kind: str, task: Task | None = None, precision: Precision = "fp32") -> Model:
     encoder = tiny_encoder(kind)
     return spread(
         Model(
             encoder,
             Readout("top", usual_pooling(encoder)),
             Linear(**usual_head(encoder)),
-            outputs,
+            task or classes(3),
             precision,
         )
     )
@@ -62,7 +78,7 @@ def description(folder: Path) -> dict[str, Any]:
 
 
 def outputs_of(model: Model, tiny: TinyTask) -> np.ndarray:
-    return predict(model, Source(tiny.train), tiny.task, Devices())
+    return predict(model, open_source(tiny.train, model, None, -1), Devices()).values
 
 
 def logits_of(folder: Path, model: Model, tiny: TinyTask) -> np.ndarray:
@@ -107,25 +123,74 @@ def test_every_type_with_a_layout_is_a_type_of_encoder() -> None:
 @pytest.mark.parametrize("kind", ["bert", "roberta"])
 @pytest.mark.parametrize("task", KINDS)
 def test_every_task_comes_back(kind: str, task: str, tmp_path: Path) -> None:
-    tiny = TinyTask.of(task, ROWS)
-    model = usual_model(kind, tiny.task.outputs)
+    tiny, rows = TinyTask.of(task, ROWS), train(task)
+    model = usual_model(kind, tiny.task)
     save(tmp_path, model, tiny, pairs=task == "pairs")
     logits = expected = outputs_of(model, tiny)
     if task == "regression":  # transformers alone knows no scale, so its weights hold it
-        logits = tiny.task.predictions(expected)[:, None]
+        logits = tiny.task.predictions(expected, rows.counts)[:, None]
     np.testing.assert_allclose(logits_of(tmp_path, model, tiny), logits, atol=1e-5)
-    loaded, rows = totune.load(tmp_path), train(task)
+    loaded = totune.load(tmp_path)
     assert loaded.task == tiny.task
     assert loaded.takes_pairs == (task == "pairs")
     found = loaded.predict(rows.texts, rows.pairs)
-    wanted = tiny.task.decode(tiny.task.predictions(expected))
+    wanted = tiny.task.decode(tiny.task.predictions(expected, rows.counts))
     assert found == (pytest.approx(wanted, rel=1e-4) if task == "regression" else wanted)
     scores = loaded.predict_proba(rows.texts, rows.pairs)
     assert (scores is None) == (task == "regression")
     if scores is not None:
         np.testing.assert_allclose(scores.sum(axis=1), 1, atol=1e-5)
-    measured = tiny.task.evaluate(tiny.train.targets, tiny.task.predictions(expected))
+    predictions = tiny.task.predictions(expected, rows.counts)
+    measured = tiny.task.evaluate(tiny.train.targets, predictions)
     assert loaded.evaluate(rows) == pytest.approx(measured, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", HEAD_LAYOUTS)
+def test_transformers_loads_the_usual_tagger(kind: str, tmp_path: Path) -> None:
+    tiny, rows = TinyTask.of("tagging", ROWS), tiny_examples("tagging", ROWS)
+    model = spread(Model(tiny_encoder(kind), Readout("top", "none"), Linear(), tiny.task))
+    about = save(tmp_path, model, tiny)
+    assert about["transformers_class"] == "AutoModelForTokenClassification"
+    twin, report = AutoModelForTokenClassification.from_pretrained(
+        tmp_path, output_loading_info=True
+    )
+    assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    assert tuple(twin.config.id2label.values()) == tiny.task.labels
+    assert rows.words is not None
+    for words in rows.words[:3]:
+        alone = dataclasses.replace(rows.take([0]), words=(words,), texts=(" ".join(words),))
+        found = load_model(tmp_path).outputs(dataclasses.replace(alone, documents=None))
+        inputs = tiny_tokenizer()(" ".join(words), return_tensors="pt")
+        if not model.encoder._has_segments:
+            inputs.pop("token_type_ids")
+        with torch.no_grad():
+            logits = twin(**inputs).logits[0].numpy()
+        firsts = [1]
+        for word in words[:-1]:
+            firsts.append(firsts[-1] + (3 if "-" in word else 1))
+        np.testing.assert_allclose(found, logits[firsts], atol=1e-5)
+    assert len(load_model(tmp_path).predict(["w1 w2", "", ["w3"]])[1]) == 0
+
+
+@pytest.mark.parametrize(
+    ("readout", "head", "reason"),
+    [
+        (Readout("scalar-mix", "none"), Linear(), "it reads scalar-mix"),
+        (Readout("top", "none"), Linear(layers=2), "its head has 2 layers"),
+        (Readout("top", "none"), HEADS.create("crf"), "its head is 'crf'"),
+    ],
+    ids=str,
+)
+def test_any_other_tagger_is_saved_with_the_reason(
+    readout: Readout, head: Head, reason: str, tmp_path: Path
+) -> None:
+    tiny, rows = TinyTask.of("tagging", ROWS), tiny_examples("tagging", ROWS)
+    model = spread(Model(tiny_encoder("bert"), readout, head, tiny.task))
+    about = save(tmp_path, model, tiny)
+    assert about["transformers_class"] == "AutoModel"
+    assert reason in about["transformers_note"]
+    found = load_model(tmp_path).outputs(rows)
+    np.testing.assert_allclose(found, outputs_of(model, tiny), atol=1e-6)
 
 
 OTHERS = [
@@ -146,7 +211,7 @@ def test_any_other_model_is_saved_with_the_reason(
     kind: str, readout: Readout, head: Linear, reason: str, tmp_path: Path
 ) -> None:
     tiny = TinyTask.of("classification", ROWS)
-    model = spread(Model(tiny_encoder(kind), readout, head, 3))
+    model = spread(Model(tiny_encoder(kind), readout, head, classes(3)))
     about = save(tmp_path, model, tiny)
     assert about["transformers_class"] == "AutoModel"
     assert reason in about["transformers_note"]
@@ -162,7 +227,7 @@ def test_a_checkpoint_without_pooler_is_read_at_the_first_token(tmp_path: Path) 
     encoder, tiny = tiny_encoder("bert"), TinyTask.of("classification", ROWS)
     encoder.model.pooler = None
     assert usual_pooling(encoder) == "cls"
-    model = spread(Model(encoder, Readout("top", "cls"), Linear(**usual_head(encoder)), 3))
+    model = spread(Model(encoder, Readout("top", "cls"), Linear(**usual_head(encoder)), classes(3)))
     assert save(tmp_path, model, tiny)["transformers_class"] == "AutoModel"
     expected = outputs_of(model, tiny)
     np.testing.assert_allclose(load_model(tmp_path).outputs(train()), expected, atol=1e-6)
@@ -293,8 +358,15 @@ def test_a_head_of_another_model_is_refused(folder: Path) -> None:
 # Baselines
 
 
-@pytest.mark.parametrize("name", BASELINES.names())
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (name, kind)
+        for name in BASELINES.names()
+        for kind in (*KINDS, "tagging")
+        if ("classification" if kind == "pairs" else kind) in BASELINES.get(name).tasks
+    ],
+)
 def test_a_baseline_comes_back(name: str, kind: str, tmp_path: Path) -> None:
     encoder = tmp_path / "encoder"
     tiny_encoder("bert").model.save_pretrained(encoder)
@@ -308,9 +380,9 @@ def test_a_baseline_comes_back(name: str, kind: str, tmp_path: Path) -> None:
     loaded = totune.load(tmp_path / "saved")
     np.testing.assert_allclose(loaded.outputs(rows), fitted.outputs(rows), atol=1e-6)
     assert loaded.task == task
-    assert loaded.predict(rows.texts, rows.pairs) == pytest.approx(
-        task.decode(task.predictions(fitted.outputs(rows)))
-    )
+    found = loaded.predict(rows.words or rows.texts, rows.pairs)
+    wanted = task.decode(task.predictions(fitted.outputs(rows), rows.counts))
+    assert found == (wanted if rows.words else pytest.approx(wanted))
     (tmp_path / "saved" / "baseline" / "baseline.safetensors").write_bytes(b"cut")
     with pytest.raises(ModelError, match="no readable baseline"):
         load_model(tmp_path / "saved")

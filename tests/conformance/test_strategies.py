@@ -12,6 +12,7 @@ from tests.tiny_runs import (
     Killed,
     TinyTask,
     assert_same_training,
+    classes,
     fit,
     kill_after,
     metrics_of,
@@ -115,7 +116,7 @@ def test_a_plan_needs_no_weights(name: str, encoder: str) -> None:
     with torch.device("meta"):
         built = TransformersEncoder.from_config(tiny_config(encoder))
         head = HEADS.create("linear", short(name).head_defaults(built))
-        hollow = Model(built, short(name).readout(built), head, 3)
+        hollow = Model(built, short(name).readout(built), head, classes(3))
         short(name).prepare(hollow)
     assert short(name).plan(hollow) == plan
     assert trained_names(hollow, plan) == trained_names(model, plan)
@@ -144,7 +145,7 @@ def test_the_cache_changes_no_result(
         model, plan = tiny_model(short(name), encoder, 3)
         trainer = fit(model, plan, classification, cache=given)
         source = open_source(classification.dev, model, given, model.freeze_prefix())
-        outputs = predict(model, source, classification.task, trainer.devices)
+        outputs = predict(model, source, trainer.devices).values
         results.append((model, torch.from_numpy(outputs), trainer.history))
     (whole, outputs, history), (cached, from_cache, cached_history) = results
     frozen = history.epochs[0].frozen_depth
@@ -175,25 +176,25 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
 
 
 @each
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "tagging"])
 def test_the_same_seeds_give_the_same_result(name: str, kind: str) -> None:
     tiny = TinyTask.of(kind)
-    model, plan = tiny_model(short(name), "bert", tiny.task.outputs)
+    model, plan = tiny_model(short(name), "bert", tiny.task)
     twin, reordered = copy.deepcopy(model), copy.deepcopy(model)
     first, second = fit(model, plan, tiny), fit(twin, plan, tiny)
     assert metrics_of(first) == metrics_of(second)
     assert all(torch.equal(p, twin.get_parameter(n)) for n, p in model.named_parameters())
     assert metrics_of(fit(reordered, plan, tiny, order_seed=1)) != metrics_of(first)
     for train, dev in metrics_of(first):
-        assert set(train) == set(dev) == {*tiny.task.metrics, "loss"}
+        assert set(train) == set(dev) >= {*tiny.task.metrics, "loss"}
 
 
 @each
-@pytest.mark.parametrize("kind", ["classification", "regression"])
+@pytest.mark.parametrize("kind", ["classification", "regression", "tagging"])
 def test_it_learns(name: str, kind: str) -> None:
     tiny = TinyTask.of(kind)
     strategy = short(name, num_train_epochs=10, learning_rate=3e-3)
-    model, plan = tiny_model(strategy, "bert", tiny.task.outputs)
+    model, plan = tiny_model(strategy, "bert", tiny.task)
     losses = [train["loss"] for train, _ in metrics_of(fit(model, plan, tiny))]
     assert min(losses[-3:]) < 0.96 * losses[0]
 

@@ -71,7 +71,7 @@ def test_a_loaded_model_predicts_what_its_record_says(
     recorded = next(folder.glob("training/runs/*/predictions.npz"))
     with np.load(recorded) as arrays:
         np.testing.assert_array_equal(model.task.targets(test.labels or ()), arrays["targets"])
-        predictions = model.task.predictions(model.outputs(test))
+        predictions = model.task.predictions(model.outputs(test), test.counts)
         np.testing.assert_allclose(predictions, arrays["predictions"], rtol=1e-5, atol=1e-5)
         found = model.predict_proba(test.texts, test.pairs)
         if found is None:

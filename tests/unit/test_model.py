@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from tests.encoder_zoo import LAYERS, batch_of, tiny_encoder
-from tests.tiny_runs import TinyTask
+from tests.tiny_runs import TinyTask, classes
 
 from totune.encoders.mixing import Readout, View
 from totune.errors import ConfigError
@@ -26,7 +26,7 @@ def model_of(
     readout: Readout = TOP_CLS, encoder: str = "bert", precision: Precision = "fp32"
 ) -> Model:
     torch.manual_seed(0)
-    return Model(tiny_encoder(encoder), readout, Linear(), 3, precision).eval()
+    return Model(tiny_encoder(encoder), readout, Linear(), classes(3), precision).eval()
 
 
 def freeze_through(model: Model, depth: int) -> None:
@@ -131,7 +131,7 @@ def test_bf16_is_for_the_encoder_alone() -> None:
     exact, rough = model_of(), model_of(precision="bf16")
     batch = batch_of([7, 3])
     seen: list[torch.dtype] = []
-    rough.head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].dtype))
+    rough.head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].vectors[0].dtype))
     with torch.no_grad():
         outputs = rough(batch)
         assert not torch.equal(outputs, exact(batch))

@@ -7,12 +7,13 @@ import typer
 
 from totune.cli.options import Json, examples
 from totune.cli.output import emit, show_metrics
-from totune.cli.predict import Encoding, ModelFolder, columns_of
+from totune.cli.predict import Encoding, ModelFolder, columns_of, tag_scheme_of
 from totune.errors import ConfigError
 from totune.registry import did_you_mean
 
 if TYPE_CHECKING:
     from totune.data.examples import Columns, Examples
+    from totune.data.tag_schemes import Scheme
 
 EXAMPLES = examples(
     ("On a file of labelled rows:", "totune evaluate studies/reviews/best labelled.csv"),
@@ -38,19 +39,21 @@ def run(
     from totune.export import load_model
 
     model = load_model(model_dir)
-    rows = read_rows(data, columns_of(model), split, encoding)
+    rows = read_rows(data, columns_of(model), split, encoding, tag_scheme_of(model))
     metrics = model.evaluate(rows)
     if json:
         return emit({"model": model_dir, "data": data, "rows": len(rows), "metrics": metrics})
     show_metrics({f"{len(rows)} rows": metrics})
 
 
-def read_rows(data: str, columns: "Columns", split: str, encoding: str | None) -> "Examples":
+def read_rows(
+    data: str, columns: "Columns", split: str, encoding: str | None, tag_scheme: "Scheme"
+) -> "Examples":
     """All rows of a file, or one split of anything else."""
     from totune.data.sources import load_dataset, read_inputs
 
     if Path(data).expanduser().is_file():
-        return read_inputs(data, columns, encoding=encoding)
+        return read_inputs(data, columns, encoding=encoding, tag_scheme=tag_scheme)
     dataset = load_dataset(
         data,
         text=columns.text,
@@ -58,5 +61,6 @@ def read_rows(data: str, columns: "Columns", split: str, encoding: str | None) -
         label=columns.label,
         task=columns.task,
         encoding=encoding,
+        tag_scheme=tag_scheme,
     )
     return dict(dataset.splits())[split]  # type: ignore[index]

@@ -11,8 +11,10 @@ from totune.cli.parsing import parse_assignments
 from totune.errors import ConfigError
 
 if TYPE_CHECKING:
+    from totune.heads.base import Head
     from totune.model import Model
     from totune.strategies.phases import Phase
+    from totune.tasks.base import Task
 
 EXAMPLES = examples(
     ("The top two layers of the default encoder:", "totune plan last-2"),
@@ -83,15 +85,29 @@ def _build(member: Any, reference: str, num_labels: int) -> "tuple[Model, str, l
     import torch
 
     from totune.encoders.loading import plan_encoder
-    from totune.model import Model
+    from totune.model import Model, wants_of
 
     encoder, source = plan_encoder(reference)
     strategy = member.create()
-    head = member.create_head(strategy.head_defaults(encoder))
+    task = _task(member.create_head({}), num_labels)
+    wants = wants_of(member.create_head({}), task)
+    head = member.create_head(strategy.head_defaults(encoder, wants))
     with torch.device("meta"):
-        model = Model(encoder, strategy.readout(encoder), head, num_labels)
+        model = Model(encoder, strategy.readout(encoder, wants), head, task)
         strategy.prepare(model)
     return model, source.name, strategy.plan(model)
+
+
+def _task(head: "Head", num_labels: int) -> "Task":
+    """A task that the head is for; only the number of its outputs matters to a plan."""
+    from totune.tasks.base import TASKS
+
+    labels = {"labels": [str(number) for number in range(num_labels)]}
+    if "words" in head.wants and len(head.wants) == 1:
+        return TASKS.create("tagging", {**labels, "scheme": ""})
+    if num_labels == 1:
+        return TASKS.create("regression", {"low": 0.0, "high": 1.0})
+    return TASKS.create("classification", labels)
 
 
 def _phase(model: "Model", phase: "Phase") -> dict[str, Any]:

@@ -16,6 +16,7 @@ from totune.registry import did_you_mean
 
 if TYPE_CHECKING:
     from totune.data.examples import Examples
+    from totune.data.tag_schemes import Scheme
     from totune.export import Predictor
 
 EXAMPLES = examples(
@@ -23,6 +24,7 @@ EXAMPLES = examples(
     ("To a file (csv, tsv or jsonl):", "totune predict model new.txt --output predictions.csv"),
 )
 FORMATS = (".csv", ".tsv", ".jsonl")
+CONLL = ".conll"  # of tagged words alone
 
 ModelFolder = Annotated[
     Path,
@@ -44,20 +46,28 @@ def run(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option(help="A csv, tsv or jsonl file; standard output if not named.")
+        Path | None,
+        typer.Option(
+            help="A csv, tsv or jsonl file (of tagged words .conll too); standard output if not "
+            "named."
+        ),
     ] = None,
     encoding: Encoding = None,
     json: Json = False,
 ) -> None:
     """Predict a label or a score for every row, in order, with its probability."""
-    if output is not None and output.suffix not in FORMATS:
-        hint = did_you_mean(output.suffix, FORMATS)
+    if output is not None and output.suffix not in (*FORMATS, CONLL):
+        hint = did_you_mean(output.suffix, (*FORMATS, CONLL))
         raise ConfigError(f"--output {output} ends in none of the formats written. {hint}")
     from totune.data.sources import read_inputs
     from totune.export import load_model
 
     model = load_model(model_dir)
-    rows = predictions(model, read_inputs(input, columns_of(model), encoding=encoding))
+    if output is not None and output.suffix == CONLL and not model.task.per_word:
+        raise ConfigError(f"--output {output}: {CONLL} is for models that tag words.")
+    scheme = tag_scheme_of(model)
+    inputs = read_inputs(input, columns_of(model), encoding=encoding, tag_scheme=scheme)
+    rows = predictions(model, inputs)
     if output is not None:
         output.write_text(as_text(rows, output.suffix), encoding="utf-8")
         typer.echo(f"{len(rows)} predictions written to {output}", err=True)
@@ -74,12 +84,25 @@ def columns_of(model: "Predictor") -> Any:
     return Columns(**model.about["columns"])
 
 
+def tag_scheme_of(model: "Predictor") -> "Scheme":
+    """The scheme of the tags that the model was trained on; files may have another."""
+    from totune.tasks.tagging import Tagging
+
+    task = model.task
+    return (task.scheme or "iob2") if isinstance(task, Tagging) else "iob2"
+
+
 def predictions(model: "Predictor", rows: "Examples") -> list[dict[str, Any]]:
-    """The prediction of every row and, of a class, its probability."""
+    """The prediction of every row (the tags of its words) and, of a class, its probability."""
     outputs = model.outputs(rows)
-    indices = model.task.predictions(outputs)
+    indices = model.task.predictions(outputs, rows.counts)
     scores = model.task.scores(outputs)
-    found: list[dict[str, Any]] = [{"prediction": label} for label in model.task.decode(indices)]
+    labels = model.task.decode(indices)
+    if rows.words is not None:
+        return [
+            {"tokens": words, "tags": tags} for words, tags in zip(rows.words, labels, strict=True)
+        ]
+    found: list[dict[str, Any]] = [{"prediction": label} for label in labels]
     if scores is not None:
         for row, index, probabilities in zip(found, indices, scores, strict=True):
             row["probability"] = round(float(probabilities[int(index)]), 6)
@@ -87,9 +110,13 @@ def predictions(model: "Predictor", rows: "Examples") -> list[dict[str, Any]]:
 
 
 def as_text(rows: Sequence[dict[str, Any]], suffix: str) -> str:
-    """Predictions as the content of a csv, tsv or jsonl file."""
+    """Predictions as the content of a csv, tsv or jsonl file, or of one in CoNLL's columns."""
     if suffix == ".jsonl":
-        return "".join(json_format.dumps(plain(row)) + "\n" for row in rows)
+        return "".join(json_format.dumps(plain(row), ensure_ascii=False) + "\n" for row in rows)
+    if rows and "tags" in rows[0]:
+        if suffix == ".conll":
+            return "".join(map(_conll, rows))
+        rows = [{name: " ".join(words) for name, words in row.items()} for row in rows]
     names = list(rows[0]) if rows else ["prediction"]
     stream = io.StringIO()
     delimiter = "\t" if suffix == ".tsv" else ","
@@ -97,3 +124,9 @@ def as_text(rows: Sequence[dict[str, Any]], suffix: str) -> str:
     writer.writeheader()
     writer.writerows(plain(row) for row in rows)
     return stream.getvalue()
+
+
+def _conll(row: dict[str, Any]) -> str:
+    """A sentence in CoNLL's columns: a word and its tag on each line, a blank line after them."""
+    pairs = zip(row["tokens"], row["tags"], strict=True)
+    return "".join(f"{word} {tag}\n" for word, tag in pairs) + "\n"

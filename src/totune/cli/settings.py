@@ -35,7 +35,10 @@ COMMON_OPTIONS = [
     ),
     _option("pair", str | None, DATA, "Column of the second text, for pairs.", metavar="COLUMN"),
     _option("label", str | None, DATA, "Column of the label.", metavar="COLUMN"),
-    _option("task", str | None, DATA, "classification or regression. Detected if not named."),
+    _option(
+        "task", str | None, DATA, "classification, regression or tagging. Detected if not named."
+    ),
+    _option("tag_scheme", str, DATA, "iob1, iob2 or iobes: what tags are converted to.", "iob2"),
     _option("encoding", str | None, DATA, "Of the data files; UTF-8 if not named."),
     _option("fraction", float, DATA, "Share of the train rows that is used.", 1.0),
     _option("split_seed", int, DATA, "Fixes the splits that are made where data has none.", 0),
@@ -72,10 +75,11 @@ COMMON_OPTIONS = [
 _STUDY_OPTIONS = [
     _option(
         "strategies",
-        str,
+        str | None,
         STUDY,
-        "What is compared, with commas between (totune list strategies, totune list baselines).",
-        "tf-idf,feature-extraction,last-2,fine-tuning",
+        "What is compared, with commas between (totune list strategies, totune list baselines); "
+        "tf-idf (for tagging: most-frequent-tag), feature-extraction, last-2 and fine-tuning if "
+        "not named.",
     ),
     _option("seeds", str, STUDY, "How many seeds, or which: 3,7,11.", "3"),
     _option(

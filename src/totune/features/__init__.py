@@ -4,13 +4,14 @@ from totune.features.cache import FeatureCache
 from totune.features.fill import compute
 from totune.features.fingerprint import prefix_fingerprint
 from totune.features.folder import Entry
-from totune.features.rows import Features
+from totune.features.rows import Features, Selection
 from totune.features.sizes import format_size, parse_size
 
 __all__ = [
     "Entry",
     "FeatureCache",
     "Features",
+    "Selection",
     "compute",
     "format_size",
     "parse_size",

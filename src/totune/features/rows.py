@@ -95,6 +95,28 @@ class Features:
         batch = torch.from_numpy(self._padded(np.asarray(indices), max_length))
         return batch.view(layout.dtype)
 
+    def selected(self, places: np.ndarray, offsets: np.ndarray) -> "Selection":
+        """Other rows over the same pieces: row i is the pieces places[offsets[i]:offsets[i + 1]].
+
+        Args:
+            places: positions among all pieces, each row in few consecutive runs.
+            offsets: [N + 1].
+        """
+        return Selection(self, places, offsets)
+
+    def run(self, start: int, end: int) -> np.ndarray:
+        """Consecutive pieces start..end of one row, [D, end - start, H] as they are stored."""
+        layout = self._layout
+        row = int(np.searchsorted(layout.bounds, start, side="right")) - 1
+        first, last = layout.bounds[row], layout.bounds[row + 1]
+        numbers = self._numbers[layout.start(row) : layout.start(row + 1)]
+        whole = numbers.reshape(layout.depths, last - first, layout.width)
+        return np.asarray(whole[:, start - first : end - first])
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._layout.dtype
+
     def _padded(self, indices: np.ndarray, max_length: int | None) -> np.ndarray:
         layout = self._layout
         lengths = layout.bounds[indices + 1] - layout.bounds[indices]
@@ -109,3 +131,27 @@ class Features:
             place[:, :pieces] = numbers.reshape(layout.depths, pieces, layout.width)
             place[:, pieces:] = 0
         return out
+
+
+class Selection:
+    """Rows of a token view that are parts of its own rows, read without the rest."""
+
+    def __init__(self, features: Features, places: np.ndarray, offsets: np.ndarray) -> None:
+        self.view = features.view
+        self._features, self._places, self._offsets = features, places, offsets
+
+    def rows(self, indices: np.ndarray) -> Tensor:
+        """The rows `indices` [S], padded with zeros: [S, D, T, H]."""
+        found = [self._row(int(row)) for row in indices]
+        depths, _, width = found[0].shape
+        length = max(row.shape[1] for row in found)
+        out = np.zeros((len(found), depths, length, width), dtype=found[0].dtype)
+        for place, row in zip(out, found, strict=True):
+            place[:, : row.shape[1]] = row
+        return torch.from_numpy(out).view(self._features.dtype)
+
+    def _row(self, row: int) -> np.ndarray:
+        places = self._places[self._offsets[row] : self._offsets[row + 1]]
+        cuts = np.flatnonzero(np.diff(places) != 1) + 1
+        runs = [self._features.run(int(run[0]), int(run[-1]) + 1) for run in np.split(places, cuts)]
+        return runs[0] if len(runs) == 1 else np.concatenate(runs, axis=1)

@@ -124,6 +124,6 @@ def score_fold(
     """Trains on one part and scores the other; the label space is that of the training part."""
     task = TASKS.get(task_name).from_examples(train)
     fitted = baseline.fit(train, task.targets(train.labels or ()), task, seed=0, embed=None)
-    predictions = task.predictions(fitted.outputs(test))
+    predictions = task.predictions(fitted.outputs(test), test.counts)
     bar.advance()
     return evaluate(task, task.targets(test.labels or ()), predictions)

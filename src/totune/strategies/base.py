@@ -6,8 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from totune.data.units import Framing, PairEncoding
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import Layers, Pooling, Readout
+from totune.heads.base import Wants
 from totune.model import Model
 from totune.registry import Registry
 from totune.sequence_classifier import usual_head, usual_pooling
@@ -26,29 +28,45 @@ class Strategy(ABC):
 
     Attributes:
         layers: what the head reads: the `top` layer or a learned `scalar-mix` of all.
-        pooling: how tokens become one vector; `auto` is what the type's own sentence head reads:
-            the pretrained pooler, or the first token under a head of two layers.
+        pooling: how tokens become one vector, for heads that read one; `auto` is what the type's
+            own sentence head reads: the pretrained pooler, or the first token under a head of two
+            layers.
+        pair_encoding: both texts of a pair in one input (`joint`), or each alone (`separate`), for
+            heads that read two texts.
+        document_context: whether sentences whose words are tagged are encoded together with the
+            sentences around them, where documents are known.
     """
 
     name: ClassVar[str]
 
     layers: Layers = "top"
     pooling: Literal[Pooling, "auto"] = "auto"
+    pair_encoding: PairEncoding = "joint"
+    document_context: bool = True
 
     @property
     def label(self) -> str:
         """The name that a study compares this strategy under."""
         return self.name
 
-    def readout(self, encoder: Encoder) -> Readout:
-        """How the head reads `encoder`."""
-        return Readout(
-            self.layers, usual_pooling(encoder) if self.pooling == "auto" else self.pooling
-        )
+    def framing(self) -> Framing:
+        """How rows become encoder inputs."""
+        return Framing(self.pair_encoding, self.document_context)
 
-    def head_defaults(self, encoder: Encoder) -> dict[str, Any]:
+    def readout(self, encoder: Encoder, wants: Wants = "pooled") -> Readout:
+        """How a head that reads `wants` reads `encoder`."""
+        if self.pooling != "auto":
+            return Readout(self.layers, self.pooling)
+        pooled = wants.startswith("pooled")
+        return Readout(self.layers, self.usual_pooling(encoder) if pooled else "none")
+
+    def usual_pooling(self, encoder: Encoder) -> Pooling:
+        """The pooling that `auto` stands for."""
+        return usual_pooling(encoder)
+
+    def head_defaults(self, encoder: Encoder, wants: Wants = "pooled") -> dict[str, Any]:
         """Options of the linear head that suit this strategy, where the user names none."""
-        return usual_head(encoder) if self.pooling == "auto" else {}
+        return usual_head(encoder) if self.pooling == "auto" and wants == "pooled" else {}
 
     def prepare(self, model: Model) -> None:  # noqa: B027 - most strategies insert nothing
         """Inserts this strategy's modules into the model."""

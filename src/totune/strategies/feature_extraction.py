@@ -5,9 +5,11 @@ computed once.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
+from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import Layers, Pooling
+from totune.heads.base import Wants
 from totune.model import Model
 from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
 from totune.strategies.phases import Group, LinearDecay, Phase, Plateau
@@ -19,18 +21,24 @@ class FeatureExtraction(Strategy):
     """Trains head and mixing on frozen features.
 
     Attributes:
+        pooling: how tokens become one vector, for heads that read one; `auto` is their mean.
         learning_rate: peak rate; the head starts from nothing, so it is larger than for tuning.
         num_train_epochs: at the most.
         patience: epochs without a better dev score before it stops.
     """
 
     layers: Layers = "scalar-mix"
-    pooling: Literal[Pooling, "auto"] = "mean"
     learning_rate: Rate = 3e-3
     weight_decay: Decay = 0.01
     num_train_epochs: Count = 40
     patience: Count = 8
     warmup_ratio: Share = 0.1
+
+    def usual_pooling(self, encoder: Encoder) -> Pooling:
+        return "mean"
+
+    def head_defaults(self, encoder: Encoder, wants: Wants = "pooled") -> dict[str, Any]:
+        return {}
 
     def plan(self, model: Model) -> list[Phase]:
         parts = ("mixing", "head")

@@ -67,6 +67,14 @@ def execute(
     return records
 
 
+def tokenize_splits(runs: Runs, context: Context) -> None:
+    """Tokenises every split as each strategy needs it, so that what is cut is told before a run."""
+    framings = {member.framing() for _, member in runs if isinstance(member, Strategy)}
+    for framing in sorted(framings, key=repr):
+        for name in context.dataset.splits():
+            context.split(name, framing)
+
+
 def check_plans(runs: Runs, context: Context) -> None:
     """Makes every strategy's plan, so that one that does not fit the encoder is told before a run.
 
@@ -79,6 +87,11 @@ def check_plans(runs: Runs, context: Context) -> None:
         try:
             if isinstance(member, Strategy):
                 build_model(config, member, context)
+            elif context.task.name not in member.tasks:
+                raise ConfigError(
+                    f"baseline {member.name!r} cannot be used for {context.task.name}; it is for "
+                    f"{' and '.join(member.tasks)}."
+                )
         except ConfigError as error:
             faults += error.faults
     if faults:

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from totune.baselines.base import Baseline
-from totune.data.batches import tokenize
-from totune.data.examples import Dataset, TaskName
+from totune.data.examples import TaskName
 from totune.data.sources import load_dataset
-from totune.encoders.loading import Loaded, load_encoder
+from totune.data.tag_schemes import Scheme
+from totune.encoders.loading import load_encoder
 from totune.encoders.sources import DEFAULT_ENCODER
 from totune.errors import ConfigError
 from totune.features import FeatureCache
 from totune.machine import choose_precision, keep_freed_memory
+from totune.model import wants_of
 from totune.progress import Progress
 from totune.registry import did_you_mean, options_of
 from totune.strategies.base import Strategy
@@ -21,10 +22,11 @@ from totune.study.config import Member, RunConfig, assign_options, check_members
 from totune.study.run import Context
 from totune.tasks.base import TASKS, Task
 from totune.training.devices import Devices
-from totune.training.inputs import Split
 from totune.training.trainer import TrainingSettings
 
-DEFAULT_STRATEGIES = ("tf-idf", "feature-extraction", "last-2", "fine-tuning")
+_TUNING = ("feature-extraction", "last-2", "fine-tuning")
+DEFAULT_STRATEGIES = ("tf-idf", *_TUNING)
+DEFAULT_TAGGING_STRATEGIES = ("most-frequent-tag", *_TUNING)
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,14 @@ class Settings:
 
     Attributes:
         model: hub id, local folder, or the alias `minilm`.
-        strategies: what is compared: names, or mappings {strategy, options, label}.
+        strategies: what is compared: names, or mappings {strategy, options, label}; if None, what
+            suits the task.
         seeds: how many seeds (0, 1, ...), or which ones.
         head: the task network on top.
         options: `NAME` or `STRATEGY.NAME` -> value, for options of strategies and `head.NAME`.
         text, pair, label: columns; detected if None.
-        task: "classification" or "regression"; detected if None.
+        task: "classification", "regression" or "tagging"; detected if None.
+        tag_scheme: which scheme tags are converted to before anything is trained on them.
         encoding: of the data files; UTF-8 if None.
         fraction: share of the train rows that is used, stratified.
         split_seed: fixes the splits that are made where the data has none.
@@ -57,7 +61,7 @@ class Settings:
     """
 
     model: str = DEFAULT_ENCODER
-    strategies: Sequence[str | Mapping[str, Any]] = DEFAULT_STRATEGIES
+    strategies: Sequence[str | Mapping[str, Any]] | None = None
     seeds: int | Sequence[int] = 3
     head: str = "linear"
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -65,6 +69,7 @@ class Settings:
     pair: str | None = None
     label: str | None = None
     task: TaskName | None = None
+    tag_scheme: Scheme = "iob2"
     encoding: str | None = None
     fraction: float = 1.0
     split_seed: int = 0
@@ -83,8 +88,17 @@ class Settings:
     def seed_list(self) -> list[int]:
         return list(range(self.seeds)) if isinstance(self.seeds, int) else list(self.seeds)
 
-    def check(self) -> list[Member]:
+    def members(self, task: TaskName | None) -> Sequence[str | Mapping[str, Any]]:
+        """What is compared, or what suits the task where nothing was named."""
+        if self.strategies is not None:
+            return self.strategies
+        return DEFAULT_TAGGING_STRATEGIES if task == "tagging" else DEFAULT_STRATEGIES
+
+    def check(self, task: TaskName | None = None) -> list[Member]:
         """The members with their options; finds every fault before anything is loaded.
+
+        Args:
+            task: decides what is compared where nothing was named; if None, the task that was.
 
         Raises:
             ConfigError: with all faults.
@@ -96,7 +110,7 @@ class Settings:
         except ConfigError as error:
             faults += error.faults
         try:
-            members = [Member.parse(spec, self.head) for spec in self.strategies]
+            members = [Member.parse(spec, self.head) for spec in self.members(task or self.task)]
             check_members(members)
             members = assign_options(members, self.options)
             check_members(members)
@@ -124,7 +138,10 @@ class Settings:
             ),
             "max_grad_norm": (self.max_grad_norm > 0, "above 0"),
             "tolerance": (self.tolerance >= 0, "at least 0"),
-            "strategies": (bool(self.strategies), "at least one name"),
+            "strategies": (
+                self.strategies is None or bool(self.strategies),
+                "at least one name",
+            ),
         }
         return [
             f"{name}={getattr(self, name)!r} is out of range: it must be {limit}."
@@ -144,6 +161,7 @@ def prepare(data: Any, settings: Settings, progress: Progress) -> Context:
         pair=settings.pair,
         label=settings.label,
         task=settings.task,
+        tag_scheme=settings.tag_scheme,
         encoding=settings.encoding,
         fraction=settings.fraction,
         split_seed=settings.split_seed,
@@ -163,7 +181,6 @@ def prepare(data: Any, settings: Settings, progress: Progress) -> Context:
         dataset=dataset,
         task=task,
         loaded=loaded,
-        splits=tokenize_splits(dataset, task, loaded, max_length, progress),
         cache=FeatureCache(settings.cache_dir, settings.cache_budget, progress),
         settings=TrainingSettings(
             metric, batch_size, settings.max_grad_norm, settings.tokens_per_batch
@@ -189,23 +206,6 @@ def check_metric(name: str | None, task: Task) -> str:
     return name
 
 
-def tokenize_splits(
-    dataset: Dataset, task: Task, loaded: Loaded, max_length: int, progress: Progress
-) -> dict[Any, Split]:
-    """Every split as pieces with targets; says how many rows were truncated."""
-    splits = {}
-    for name, examples in dataset.splits().items():
-        pieces = tokenize(examples, loaded.tokenizer, max_length)
-        if pieces.truncated:
-            share = 100 * pieces.truncated / len(pieces)
-            progress.warn(
-                f"{pieces.truncated} of {len(pieces)} {name} rows ({share:.1f}%) are longer than "
-                f"{max_length} word pieces and were cut; --max-length raises the limit."
-            )
-        splits[name] = Split(name, pieces, task.targets(examples.labels or ()))
-    return splits
-
-
 def configurations(
     members: Sequence[Member], seeds: Sequence[int], context: Context
 ) -> list[tuple[RunConfig, Strategy | Baseline]]:
@@ -228,7 +228,8 @@ def _configuration(
     if used:
         settings = {"max_length": context.max_length, "precision": context.precision}
     if isinstance(made, Strategy):
-        chosen = member.create_head(made.head_defaults(context.loaded.encoder))
+        wants = wants_of(member.create_head({}), context.task)
+        chosen = member.create_head(made.head_defaults(context.loaded.encoder, wants))
         head = {"name": chosen.name, "options": options_of(chosen)}
         settings |= asdict(context.settings)
     return RunConfig(

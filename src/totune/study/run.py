@@ -4,7 +4,7 @@ import copy
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,16 @@ import torch
 from safetensors.torch import save_file
 
 from totune.baselines.base import Baseline, FittedBaseline
-from totune.data.batches import tokenize
+from totune.data.batches import Pieces, tokenize
 from totune.data.examples import Dataset, Examples, SplitName
+from totune.data.units import Framing, PairEncoding, frame
 from totune.encoders.loading import Loaded
 from totune.encoders.mixing import View
-from totune.errors import TotuneError
+from totune.errors import ConfigError, TotuneError
 from totune.features import FeatureCache, compute
-from totune.heads.base import HEADS
+from totune.heads.base import HEADS, Head, Wants
 from totune.machine import Precision, peak_memory, reset_peak_memory
-from totune.model import Model
+from totune.model import Model, wants_of
 from totune.progress import Progress
 from totune.strategies.base import Strategy
 from totune.strategies.phases import Phase
@@ -31,7 +32,7 @@ from totune.study.records import Costs, RunRecord
 from totune.study.store import Store
 from totune.tasks.base import Task
 from totune.training.devices import Devices
-from totune.training.inputs import Source, Split, open_source, predict
+from totune.training.inputs import Split, open_source, predict
 from totune.training.optimizer import trained_names
 from totune.training.trainer import Trainer, TrainingSettings
 
@@ -47,20 +48,45 @@ class Context:
         dataset: the three splits as text.
         task: the label space.
         loaded: the pretrained encoder and its tokenizer; never trained itself.
-        splits: the three splits as pieces.
         max_length: the longest input, in word pieces.
     """
 
     dataset: Dataset
     task: Task
     loaded: Loaded
-    splits: dict[SplitName, Split]
     cache: FeatureCache
     settings: TrainingSettings
     precision: Precision
     max_length: int
     devices: Devices
     progress: Progress
+    _splits: dict[tuple[SplitName, Framing], Split] = field(default_factory=dict)
+
+    def split(self, name: SplitName, framing: Framing) -> Split:
+        """A split tokenised as `framing` says, once; tells how many texts were cut."""
+        examples = self.dataset.splits()[name]
+        # What does not concern this data must not tokenise it again.
+        joint = framing.pair_encoding if examples.pairs is not None else "joint"
+        in_documents = examples.words is not None and examples.documents is not None
+        key = name, Framing(joint, framing.document_context and in_documents)
+        if key not in self._splits:
+            units = frame(examples, self.loaded.tokenizer, self.max_length, key[1])
+            self._tell_truncated(name, units.pieces)
+            labels = examples.labels or ()
+            self._splits[key] = Split.labelled(name, units, self.task, labels)
+        return self._splits[key]
+
+    def truncated(self) -> dict[str, int]:
+        """How many texts of each split were cut, as far as tokenised."""
+        return {name: split.pieces.truncated for (name, _), split in self._splits.items()}
+
+    def _tell_truncated(self, name: str, pieces: Pieces) -> None:
+        if pieces.truncated:
+            share = 100 * pieces.truncated / len(pieces)
+            self.progress.warn(
+                f"{pieces.truncated} of {len(pieces)} {name} rows ({share:.1f}%) are longer than "
+                f"{self.max_length} word pieces and were cut; --max-length raises the limit."
+            )
 
     def embed(self, examples: Examples) -> np.ndarray:
         """Mean-pooled top-layer vectors [N, H] of the frozen encoder, from the cache."""
@@ -77,7 +103,7 @@ class Context:
 class _Result:
     """What the two kinds of runs hand over to be recorded."""
 
-    dev: np.ndarray
+    dev: np.ndarray  # outputs [P, C]
     test: np.ndarray
     costs: Costs
     fields: dict[str, Any]
@@ -113,25 +139,56 @@ def run(
 def build_model(
     config: RunConfig, strategy: Strategy, context: Context
 ) -> tuple[Model, list[Phase]]:
-    """A fresh model with the strategy's modules in it, and its plan."""
+    """A fresh model with the strategy's modules in it, and its plan.
+
+    Raises:
+        ConfigError: if head, task, data and strategy do not fit each other.
+    """
     torch.manual_seed(config.seeds["init"])
-    encoder = copy.deepcopy(context.loaded.encoder)
     head = HEADS.create(config.head["name"], config.head["options"])
-    readout = strategy.readout(encoder)
-    model = Model(encoder, readout, head, context.task.outputs, context.precision)
+    wants = wants_of(head, context.task)
+    has_pairs = context.dataset.train.pairs is not None
+    check_pairs(head, wants, has_pairs, strategy.pair_encoding)
+    encoder = copy.deepcopy(context.loaded.encoder)
+    readout = strategy.readout(encoder, wants)
+    model = Model(encoder, readout, head, context.task, context.precision)
     strategy.prepare(model)
     return model, strategy.plan(model)
+
+
+def check_pairs(head: Head, wants: Wants, has_pairs: bool, pair_encoding: PairEncoding) -> None:
+    """Refuses heads for pairs on single texts, and encodings of pairs that a head cannot read.
+
+    Raises:
+        ConfigError: with the remedy.
+    """
+    reads_pairs = wants in ("pair", "pooled-pair")
+    if reads_pairs and not has_pairs:
+        raise ConfigError(
+            f"head {head.name!r} compares two texts, and this data has one per row: name the "
+            "second with --pair, or use another head."
+        )
+    if wants == "pooled-pair" and pair_encoding == "joint":
+        raise ConfigError(
+            f"head {head.name!r} compares vectors of texts that were encoded apart: add "
+            "--set pair_encoding=separate."
+        )
+    if has_pairs and not reads_pairs and pair_encoding == "separate":
+        raise ConfigError(
+            f"pair_encoding=separate: head {head.name!r} reads one text and would see half of each "
+            "pair. Use pair_encoding=joint, or a head for pairs."
+        )
 
 
 def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store: Store) -> _Result:
     reset_peak_memory(context.devices.device)
     context.cache.begin_account()
     model, plan = build_model(config, strategy, context)
+    framing = strategy.framing()
     trainer = Trainer(
         model,
-        context.task,
-        context.splits["train"],
-        context.splits["dev"],
+        context.split("train", framing),
+        context.split("dev", framing),
         context.settings,
         config.seeds["order"],
         cache=context.cache,
@@ -140,7 +197,7 @@ def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store
         progress=context.progress,
     )
     history = trainer.fit(plan)
-    outputs = {name: _outputs(model, context, name) for name in ("dev", "test")}
+    dev, test = (_outputs(model, context, context.split(n, framing)) for n in ("dev", "test"))
     parameters = model.unique_parameters()
     trained = {name: parameters[name] for name in trained_names(model, plan)}
     costs = Costs(
@@ -151,7 +208,9 @@ def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store
         examples_per_second=history.examples / max(history.step_seconds, 1e-9),
         peak_memory_bytes=peak_memory(context.devices.device),
         storage_bytes=sum(p.numel() * p.element_size() for p in trained.values()),
-        latency_milliseconds=_latency(context, lambda rows: _predict_texts(model, context, rows)),
+        latency_milliseconds=_latency(
+            context, lambda rows: _predict_texts(model, context, rows, framing)
+        ),
     )
     fields = {"epochs": history.epochs, "best_epoch": history.best + 1}
 
@@ -160,7 +219,7 @@ def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store
         tensors = {name: p.detach().cpu().contiguous() for name, p in trained.items()}
         save_file(tensors, folder / "trained.safetensors")
 
-    return _Result(outputs["dev"], outputs["test"], costs, fields, save_weights)
+    return _Result(dev, test, costs, fields, save_weights)
 
 
 def _run_baseline(config: RunConfig, baseline: Baseline, context: Context) -> _Result:
@@ -195,17 +254,17 @@ def _stored_bytes(fitted: FittedBaseline) -> int:
         return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
 
 
-def _outputs(model: Model, context: Context, name: SplitName) -> np.ndarray:
-    """Outputs [N, C] of the trained model; what was frozen to the end comes from the cache."""
-    frozen = model.freeze_prefix()
-    source = open_source(context.splits[name], model, context.cache, frozen)
-    return predict(model, source, context.task, context.devices)
+def _outputs(model: Model, context: Context, split: Split) -> np.ndarray:
+    """Outputs [P, C] of the trained model; what was frozen to the end comes from the cache."""
+    source = open_source(split, model, context.cache, model.freeze_prefix())
+    return predict(model, source, context.devices).values
 
 
-def _predict_texts(model: Model, context: Context, rows: Examples) -> np.ndarray:
+def _predict_texts(model: Model, context: Context, rows: Examples, framing: Framing) -> np.ndarray:
     """From raw text, as a served model would: nothing cached."""
-    split = Split("latency", tokenize(rows, context.loaded.tokenizer, context.max_length))
-    return predict(model, Source(split), context.task, context.devices)
+    units = frame(rows, context.loaded.tokenizer, context.max_length, framing)
+    source = open_source(Split("latency", units), model, None, -1)
+    return predict(model, source, context.devices).values
 
 
 def _latency(context: Context, outputs: Callable[[Examples], np.ndarray]) -> float:
@@ -223,14 +282,15 @@ def _score(
     """The record of a finished run and the arrays of its test predictions."""
     task, metrics = context.task, {}
     for name, outputs in (("dev", result.dev), ("test", result.test)):
-        targets = task.targets(context.dataset.splits()[name].labels or ())  # type: ignore[index]
-        predictions = task.predictions(outputs)
+        examples = context.dataset.splits()[name]  # type: ignore[index]
+        targets = task.targets(examples.labels or ())
+        predictions = task.predictions(outputs, examples.counts)
         metrics[name] = task.evaluate(targets, predictions)
     arrays = {"targets": targets, "predictions": predictions}
     scores = task.scores(result.test)
     if scores is not None:
         arrays["scores"] = scores
-    degenerate = task.degenerate(targets[task.known(targets)], predictions)
+    degenerate = task.degenerate(targets, predictions)
     record = _record(
         config,
         context,

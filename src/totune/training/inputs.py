@@ -1,12 +1,15 @@
 """Where a model's inputs come from: pieces, and the cached prefix where one is open."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from totune.data.batches import Batch, Pieces, ordered_batches
-from totune.features import FeatureCache, Features
+from totune.data.examples import Label
+from totune.data.units import Units
+from totune.features import FeatureCache, Features, Selection
 from totune.model import Model, Viewed
 from totune.tasks.base import Task
 from totune.training.devices import Devices
@@ -16,56 +19,124 @@ EVAL_TOKENS = 2048  # padded word pieces per evaluation batch; as fast as any on
 
 @dataclass(frozen=True)
 class Split:
-    """One tokenised split with its targets, [N] (None when predicting)."""
+    """One tokenised split with its targets; U units, N rows, P positions.
+
+    Attributes:
+        units: what batches are made of.
+        targets: as metrics compare them, [N] or [N, W]; None when predicting.
+        flat: as the loss compares them, [P]; None when predicting.
+    """
 
     name: str
-    pieces: Pieces
+    units: Units
     targets: np.ndarray | None = None
+    flat: np.ndarray | None = None
+
+    @classmethod
+    def labelled(cls, name: str, units: Units, task: Task, labels: Sequence[Label]) -> "Split":
+        """A split whose rows have these labels."""
+        targets = task.targets(labels)
+        return cls(name, units, targets, task.flat(targets))
 
     def __len__(self) -> int:
-        return len(self.pieces)
+        return len(self.units.counts)
+
+    @property
+    def pieces(self) -> Pieces:
+        return self.units.pieces
+
+    @property
+    def positions(self) -> int:
+        """P, how many positions are predicted."""
+        return int(self.units.counts.sum())
 
 
 @dataclass(frozen=True)
 class Source:
-    """A split as the model reads it now: from the cached prefix of the phase, or whole."""
+    """A split as the model reads it now: from the cached prefix of the phase, or whole.
+
+    Attributes:
+        units: what batches are drawn from: those of the split, or its sentences alone.
+        features: the cached prefix, by input of `units`.
+        sides: whether the head reads texts or sentences apart.
+    """
 
     split: Split
-    features: Features | None = None
+    units: Units
+    features: Features | Selection | None = None
+    sides: bool = False
 
     def batch(self, indices: np.ndarray, device: torch.device) -> tuple[Batch, Viewed | None]:
-        """Rows `indices`, padded together, on `device`."""
-        batch = self.split.pieces.batch(indices)
-        if self.split.targets is not None:
-            batch = replace(batch, targets=torch.from_numpy(self.split.targets[indices]))
+        """Units `indices`, padded together, on `device`."""
+        if self.features is None and self.units.whole is not None:
+            batch = self.units.whole.batch_of_rows(indices)
+        else:
+            batch = self.units.batch(indices, self.sides)
+        if self.split.flat is not None:
+            targets = torch.from_numpy(self.split.flat[self.units.positions(indices)])
+            batch = replace(batch, targets=targets)
         batch = batch.to(device)
         if self.features is None:
             return batch, None
-        rows = self.features.rows(indices).to(device)
+        rows = self.features.rows(batch.indices).to(device)
         return batch, Viewed(self.features.view, rows)
 
 
 def open_source(
-    split: Split, model: Model, cache: FeatureCache | None, frozen_depth: int
+    split: Split,
+    model: Model,
+    cache: FeatureCache | None,
+    frozen_depth: int,
+    training: bool = False,
 ) -> Source:
-    """Opens (or fills) the cache for what is frozen; without a cache the prefix is recomputed."""
+    """Opens (or fills) the cache for what is frozen; without a cache the prefix is recomputed.
+
+    Over a frozen encoder words are tagged sentence by sentence, whatever they were encoded with.
+    In training this holds without a cache too, so that batches, and with them results, are the
+    same: there every sentence costs the encoding of its whole unit.
+    """
+    units, sides = split.units, model.wants in ("pair", "words")
     view = model.view(frozen_depth)
-    if view is None or cache is None:
-        return Source(split)
-    description = f"frozen blocks 0..{frozen_depth} of {split.name}"
-    precision = model.precision
-    return Source(split, cache.features(model.encoder, split.pieces, view, precision, description))
+    features = None
+    if view is not None and cache is not None:
+        description = f"frozen blocks 0..{frozen_depth} of {split.name}"
+        precision = model.precision
+        features = cache.features(model.encoder, units.pieces, view, precision, description)
+    frozen = frozen_depth == model.encoder.depth
+    if model.wants == "words" and frozen and (features is not None or training):
+        alone = units.alone()
+        chosen = features and features.selected(units.sides[0].values, alone.pieces.offsets)
+        return Source(split, alone, chosen, sides)
+    return Source(split, units, features, sides)
 
 
-def predict(model: Model, source: Source, task: Task, devices: Devices) -> np.ndarray:
-    """Outputs [N, C] for every row of a split, dropout off."""
+@dataclass(frozen=True)
+class Outputs:
+    """What a model says of a split.
+
+    Attributes:
+        values: [P, C]; the largest of each position is the prediction where classes are predicted.
+        losses: [P], zeros where the split has no targets.
+    """
+
+    values: np.ndarray
+    losses: np.ndarray
+
+
+def predict(model: Model, source: Source, devices: Devices) -> Outputs:
+    """Outputs for every position of a split, dropout off."""
     was_training = model.training
     model.eval()
-    outputs = np.zeros((len(source.split), task.outputs), dtype=np.float32)
-    batches = list(ordered_batches(source.split.pieces.lengths, EVAL_TOKENS, EVAL_TOKENS))
+    split, units = source.split, source.units
+    values = np.zeros((split.positions, model.task.outputs), dtype=np.float32)
+    losses = np.zeros(split.positions, dtype=np.float32)
+    batches = list(ordered_batches(units.lengths, EVAL_TOKENS, EVAL_TOKENS))
     with torch.no_grad():
         for indices in batches[devices.rank :: devices.world]:
             batch, viewed = source.batch(indices, devices.device)
-            outputs[indices] = model(batch, viewed).float().cpu().numpy()
+            found, at = model(batch, viewed), units.positions(indices)
+            values[at] = model.best(found, batch).float().cpu().numpy()
+            if batch.targets is not None:
+                losses[at] = model.losses(found, batch).float().cpu().numpy()
     model.train(was_training)
-    return devices.total(outputs)
+    return Outputs(devices.total(values), devices.total(losses))

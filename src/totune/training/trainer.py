@@ -24,7 +24,6 @@ from totune.metrics import METRICS
 from totune.model import Model
 from totune.progress import Progress
 from totune.strategies.phases import Phase
-from totune.tasks.base import Task
 from totune.training.checkpoints import (
     load_checkpoint,
     random_state,
@@ -33,7 +32,7 @@ from totune.training.checkpoints import (
 )
 from totune.training.devices import Devices
 from totune.training.history import EpochRecord, History
-from totune.training.inputs import Source, Split, open_source, predict
+from totune.training.inputs import Outputs, Source, Split, open_source, predict
 from totune.training.optimizer import (
     apply_phase,
     build_optimizer,
@@ -61,11 +60,10 @@ class TrainingSettings:
 
 
 class Trainer:
-    """Trains one model for one task by a plan of phases.
+    """Trains one model for its task by a plan of phases.
 
     Args:
         model: prepared by its strategy; trained in place and left in its best state.
-        task: loss and metrics.
         train: the training split, with targets.
         dev: the dev split, with targets.
         settings: batch size, metric, clipping.
@@ -80,7 +78,6 @@ class Trainer:
     def __init__(
         self,
         model: Model,
-        task: Task,
         train: Split,
         dev: Split,
         settings: TrainingSettings,
@@ -92,7 +89,7 @@ class Trainer:
         progress: Progress | None = None,
         on_epoch: Callable[[EpochRecord], None] = lambda _: None,
     ) -> None:
-        self.model, self.task, self.settings = model, task, settings
+        self.model, self.task, self.settings = model, model.task, settings
         self.train_split, self.dev_split = train, dev
         self.order_seed = order_seed
         self.cache, self.checkpoint = cache, checkpoint
@@ -124,13 +121,13 @@ class Trainer:
         self, phase: Phase, index: int, identity: str, saved: dict[str, Any] | None
     ) -> None:
         self._optimizer = build_optimizer(apply_phase(self.model, phase), self._optimizer)
-        self.model.encoder.prepare_training(self.devices.device)
+        self.model.prepare_training(self.devices.device)
         wrapped = self.devices.wrap(self.model)
         if saved is not None:
             self._optimizer.load_state_dict(saved["optimizer"])
             restore_random_state(saved["random"])
         frozen = self.model.freeze_prefix()
-        train = open_source(self.train_split, self.model, self.cache, frozen)
+        train = open_source(self.train_split, self.model, self.cache, frozen, training=True)
         dev = open_source(self.dev_split, self.model, self.cache, frozen)
         scores = self._scores(phase, index, saved)
         while not phase.stop.ends(scores):
@@ -163,35 +160,48 @@ class Trainer:
     ) -> dict[str, float]:
         """One pass over the training data; its metrics, measured on the fly."""
         wrapped.train()
-        lengths, settings = source.split.pieces.lengths, self.settings
-        budget = settings.tokens_per_batch
-        order = (settings.train_batch_size, self.order_seed, number)
-        batches = list(shuffled_batches(lengths, *order, tokens_per_batch=budget))
+        units, settings = source.units, self.settings
+        batches = list(
+            shuffled_batches(
+                units.lengths,
+                settings.train_batch_size,
+                self.order_seed,
+                number,
+                settings.tokens_per_batch,
+                units.sizes,
+            )
+        )
         total = len(batches) * phase.stop.num_train_epochs
-        # Kept on the device, so that no step waits for a transfer.
-        outputs = torch.zeros(len(source.split), self.task.outputs, device=self.devices.device)
+        # Kept on the device, so that no step waits for a transfer: outputs, and losses last.
+        kept = torch.zeros(
+            source.split.positions, self.task.outputs + 1, device=self.devices.device
+        )
         with self.progress.bar(f"epoch {number} ({phase.name})", len(source.split)) as bar:
             for step, indices in enumerate(batches, start=epoch * len(batches)):
                 self._set_rate(phase.schedule.factor(step, total))
-                self._step(wrapped, source, indices, outputs)
-                bar.advance(len(indices))
-        return self._metrics(self.devices.total(outputs.cpu().numpy()), source.split)
+                self._step(wrapped, source, indices, kept)
+                bar.advance(int(units.sizes[indices].sum()))
+        found = self.devices.total(kept.cpu().numpy())
+        return self._metrics(Outputs(found[:, :-1], found[:, -1]), source.split)
 
     def _step(
-        self, wrapped: nn.Module, source: Source, indices: np.ndarray, outputs: torch.Tensor
+        self, wrapped: nn.Module, source: Source, indices: np.ndarray, kept: torch.Tensor
     ) -> None:
-        """One optimizer step; writes the outputs [B, C] of this process's rows to `outputs`."""
+        """One optimizer step; writes this process's outputs and losses to `kept`, [P, C + 1]."""
         own, counts = self.devices.share(indices)
         batch, viewed = source.batch(own, self.devices.device)
         result = wrapped(batch, viewed)
-        targets = source.split.targets
-        assert targets is not None, "training needs targets"
-        assert batch.targets is not None, "training needs targets"
-        known = max(1, int(self.task.known(targets[indices]).sum()))
+        flat, units = source.split.flat, source.units
+        assert flat is not None, "training needs targets"
+        known = max(1, int(self.task.known(flat[units.positions(indices)]).sum()))
         share = self.devices.world / known if counts else 0.0
-        self._update(self.task.losses(result, batch.targets).sum() * share)
+        losses = self.model.losses(result, batch)
+        self._update(losses.sum() * share)
         if counts:
-            outputs[own] = result.detach().float()
+            with torch.no_grad():
+                best = self.model.best(result.detach(), batch)
+            both = [best.float(), losses.detach().float().unsqueeze(1)]
+            kept[units.positions(own)] = torch.cat(both, dim=1)
 
     def _update(self, loss: torch.Tensor) -> None:
         assert self._optimizer is not None, "a phase is running"
@@ -205,22 +215,23 @@ class Trainer:
         set_rates(self._optimizer, factor)
 
     def _evaluate(self, source: Source) -> dict[str, float]:
-        return self._metrics(predict(self.model, source, self.task, self.devices), source.split)
+        return self._metrics(predict(self.model, source, self.devices), source.split)
 
-    def _metrics(self, outputs: np.ndarray, split: Split) -> dict[str, float]:
-        targets = split.targets
+    def _metrics(self, outputs: Outputs, split: Split) -> dict[str, float]:
+        targets, flat = split.targets, split.flat
         assert targets is not None
-        known = self.task.known(targets)
+        assert flat is not None
+        known = self.task.known(flat)
         if not known.any():
             raise RunError(f"no row of {split.name} has a label that training knows.")
-        scored, wanted = torch.from_numpy(outputs[known]), torch.from_numpy(targets[known])
-        loss = float(self.task.losses(scored, wanted).mean())
+        loss = float(outputs.losses[known].mean(dtype=np.float64))
         if not math.isfinite(loss):
             raise RunError(
                 f"the loss on {split.name} became {loss} in epoch {len(self.history.epochs) + 1}: "
                 "use a smaller learning_rate, or --precision fp32."
             )
-        return {**self.task.evaluate(targets, self.task.predictions(outputs)), "loss": loss}
+        predictions = self.task.predictions(outputs.values, split.units.counts)
+        return {**self.task.evaluate(targets, predictions), "loss": loss}
 
     def _keep(self, record: EpochRecord) -> None:
         """Adds an epoch to the history, and its weights to memory if it is the best so far."""

@@ -7,7 +7,7 @@ import pytest
 from totune.errors import ConfigError
 from totune.registry import build
 from totune.study.config import Member
-from totune.study.prepare import DEFAULT_STRATEGIES, Settings
+from totune.study.prepare import DEFAULT_STRATEGIES, DEFAULT_TAGGING_STRATEGIES, Settings
 
 
 def faults(**settings: Any) -> list[str]:
@@ -19,6 +19,9 @@ def faults(**settings: Any) -> list[str]:
 def test_the_default_settings_are_right() -> None:
     settings = Settings()
     assert [member.strategy for member in settings.check()] == list(DEFAULT_STRATEGIES)
+    tagging = [member.strategy for member in settings.check("tagging")]
+    assert tagging == list(DEFAULT_TAGGING_STRATEGIES)
+    assert [member.strategy for member in Settings(task="tagging").check()] == tagging
     assert settings.seed_list == [0, 1, 2]
 
 

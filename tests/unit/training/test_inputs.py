@@ -29,7 +29,7 @@ def model() -> Model:
 def test_every_row_is_predicted_at_its_place(
     tiny: TinyTask, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outputs = predict(model, Source(tiny.train), tiny.task, Devices())
+    outputs = predict(model, Source(tiny.train, tiny.train.units), Devices()).values
     assert outputs.shape == (15, 3)
     model.eval()
     with torch.no_grad():
@@ -37,7 +37,7 @@ def test_every_row_is_predicted_at_its_place(
             alone = model(tiny.train.pieces.batch(np.array([row])))[0].numpy()
             np.testing.assert_allclose(outputs[row], alone, atol=1e-5)
     monkeypatch.setattr("totune.training.inputs.EVAL_TOKENS", 12)  # one or two rows a batch
-    again = predict(model, Source(tiny.train), tiny.task, Devices())
+    again = predict(model, Source(tiny.train, tiny.train.units), Devices()).values
     np.testing.assert_allclose(again, outputs, atol=1e-5)
 
 
@@ -47,8 +47,10 @@ def test_predicting_has_no_dropout_and_restores_the_mode(
 ) -> None:
     model.train(training)
     modes = [module.training for module in model.modules()]
-    first = predict(model, Source(tiny.train), tiny.task, Devices())
-    assert np.array_equal(predict(model, Source(tiny.train), tiny.task, Devices()), first)
+    first = predict(model, Source(tiny.train, tiny.train.units), Devices()).values
+    assert np.array_equal(
+        predict(model, Source(tiny.train, tiny.train.units), Devices()).values, first
+    )
     assert [module.training for module in model.modules()] == modes
 
 
@@ -57,7 +59,7 @@ def test_a_source_gives_pieces_targets_and_cached_rows(
 ) -> None:
     indices, device = np.array([7, 2]), torch.device("cpu")
     assert tiny.train.targets is not None
-    batch, viewed = Source(tiny.train).batch(indices, device)
+    batch, viewed = Source(tiny.train, tiny.train.units).batch(indices, device)
     assert viewed is None
     assert batch.targets is not None
     assert batch.targets.tolist() == tiny.train.targets[indices].tolist()

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from tests.encoder_zoo import LAYERS, TINY, batch_of, tiny_encoder
+from tests.tiny_runs import classes
 
 from totune.encoders.mixing import Readout
 from totune.heads.linear import Linear
@@ -19,7 +20,7 @@ from totune.training.optimizer import (
 
 
 def model_of(encoder: str = "bert") -> Model:
-    return Model(tiny_encoder(encoder), Readout("scalar-mix", "mean"), Linear(), 3)
+    return Model(tiny_encoder(encoder), Readout("scalar-mix", "mean"), Linear(), classes(3))
 
 
 def phase(*groups: Group) -> Phase:

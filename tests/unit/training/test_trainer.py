@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.encoder_zoo import tiny_encoder
 from tests.tiny_runs import (
     Killed,
     TinyTask,
@@ -22,14 +23,17 @@ from tests.tiny_runs import (
 )
 
 from totune.data.batches import Batch
+from totune.encoders.mixing import Readout
 from totune.errors import RunError
 from totune.features import FeatureCache
+from totune.heads.base import HEADS
 from totune.model import Model, Viewed
 from totune.progress import Bar, Progress
 from totune.strategies.phases import Constant, Epochs, Group, LinearDecay, Phase, Plateau
 from totune.tasks.base import UNKNOWN
 from totune.training import trainer as trainer_module
 from totune.training.history import EpochRecord
+from totune.training.inputs import open_source
 from totune.training.trainer import TrainingSettings
 
 HEAD = Phase("head", (Group("head", 3e-3),), LinearDecay(0.1), Epochs(2))
@@ -177,7 +181,7 @@ def test_the_best_epoch_is_kept(tiny: TinyTask, monkeypatch: pytest.MonkeyPatch)
 
 def test_an_error_is_better_when_lower() -> None:
     tiny = TinyTask.of("regression")
-    model, _ = tiny_model(short("fine-tuning"), "bert", 1)
+    model, _ = tiny_model(short("fine-tuning"), "bert", tiny.task)
     settings = TrainingSettings("mse", 8)
     plan = [dataclasses.replace(ALL, train=(Group("*", 1e-3),), stop=Epochs(4))]
     history = fit(model, plan, tiny, settings=settings).history
@@ -248,12 +252,16 @@ def test_labels_that_training_never_saw_count_as_errors_without_loss(tiny: TinyT
     assert tiny.dev.targets is not None
     targets = tiny.dev.targets.copy()
     targets[:4] = UNKNOWN
-    strange = dataclasses.replace(tiny, dev=dataclasses.replace(tiny.dev, targets=targets))
+    strange = dataclasses.replace(
+        tiny, dev=dataclasses.replace(tiny.dev, targets=targets, flat=targets)
+    )
     (epoch, _) = fit(fresh(), [HEAD], strange).history.epochs
     assert np.isfinite(epoch.dev["loss"])
     assert epoch.dev["accuracy"] <= 0.6
     nothing = np.full_like(targets, UNKNOWN)
-    strange = dataclasses.replace(tiny, dev=dataclasses.replace(tiny.dev, targets=nothing))
+    strange = dataclasses.replace(
+        tiny, dev=dataclasses.replace(tiny.dev, targets=nothing, flat=nothing)
+    )
     with pytest.raises(RunError, match="no row of dev has a label"):
         fit(fresh(), [HEAD], strange)
 
@@ -289,3 +297,39 @@ def test_a_run_that_is_killed_before_its_first_epoch_leaves_nothing(
     with pytest.raises(Killed):
         fit(fresh(), [HEAD], tiny, checkpoint=tmp_path / "c.pt", on_epoch=kill_after(1))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("strategy", ["feature-extraction", "last-k"])
+def test_words_are_tagged_the_same_with_and_without_a_cache(strategy: str, tmp_path: Path) -> None:
+    """Sentences of one document share an input, and over a frozen encoder not a batch."""
+    tiny = TinyTask.of("tagging")
+    results = []
+    for cache in (None, FeatureCache(tmp_path)):
+        model, plan = tiny_model(short(strategy), "bert", tiny.task)
+        trainer = fit(model, plan, tiny, cache=cache)
+        assert trainer.history.epochs[0].cached == (cache is not None)
+        assert trainer.history.examples == 2 * 20
+        results.append(model)
+    assert_same_training(*results)
+
+
+def test_a_crf_trains_with_its_own_loss() -> None:
+    tiny = TinyTask.of("tagging")
+    head = HEADS.create("crf")
+    torch.manual_seed(0)
+    model = Model(tiny_encoder("bert"), Readout("top", "none"), head, tiny.task)
+    plan = [dataclasses.replace(ALL, train=(Group("*", 1e-2),), stop=Epochs(6))]
+    before = {name: p.clone() for name, p in model.head.named_parameters()}
+    history = fit(model, plan, tiny).history
+    assert any("transitions" in name for name in before)
+    for name, parameter in model.head.named_parameters():
+        assert not torch.equal(parameter, before[name]), name
+    assert history.epochs[-1].train["loss"] < history.epochs[0].train["loss"]
+    # The loss is per word, the path's: above zero, and unlike the words' own cross-entropies.
+    source = open_source(tiny.dev, model, None, -1)
+    batch, _ = source.batch(np.arange(len(source.units)), torch.device("cpu"))
+    with torch.no_grad():
+        outputs = model.eval()(batch)
+        own, words = model.losses(outputs, batch), tiny.task.losses(outputs, batch.targets)
+    assert own.shape == words.shape
+    assert not torch.allclose(own, words)

@@ -1,0 +1,135 @@
+"""Tagged words from a CoNLL file to a compared study, and back into files."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from tests.end_to_end.conftest import Run
+from tests.tiny_data import BAD, GOOD, OTHER
+
+import totune as package
+
+PAIR = ("--text", "first", "--pair", "second")
+APART = ("--set", "pair_encoding=separate")
+Sentence = list[tuple[str, str]]
+
+
+def sentence(rng: random.Random) -> Sentence:
+    """Spans of one or two words: GOOD begins an A, BAD a B, and what follows goes on with it."""
+    found: Sentence = []
+    for _ in range(rng.randrange(1, 5)):
+        found += [(word, "O") for word in rng.sample(OTHER, rng.randrange(0, 3))]
+        kind, words = rng.choice((("A", GOOD), ("B", BAD)))
+        found.append((rng.choice(words), f"B-{kind}"))
+        if rng.random() < 0.3:
+            found.append((f"{rng.choice(words)}-{rng.choice(words)}", f"I-{kind}"))
+    return found
+
+
+def write_conll(path: Path, documents: int, seed: int) -> list[Sentence]:
+    rng = random.Random(seed)
+    written, lines = [], []
+    for _ in range(documents):
+        lines.append("-DOCSTART- O\n\n")
+        for _ in range(3):
+            written.append(sentence(rng))
+            lines.append("".join(f"{word} {tag}\n" for word, tag in written[-1]) + "\n")
+    path.write_text("".join(lines), encoding="utf-8")
+    return written
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("tagged")
+    for seed, (name, documents) in enumerate([("train", 40), ("dev", 10), ("test", 10)]):
+        write_conll(made / f"{name}.conll", documents, seed)
+    return made
+
+
+@pytest.fixture(scope="module")
+def study(totune: Run, data: Path, folder: Path) -> Path:
+    out = folder / "study"
+    settings = ("--model", data / "encoder", "--precision", "fp32", "--seeds", "1")
+    rates = ("--num-train-epochs", "6", "--learning-rate", "3e-3", "--head", "crf")
+    rates += ("--per-device-train-batch-size", "8")
+    ended = totune("compare", folder, "--out", out, *settings, *rates, "--json")
+    assert ended.code == 0, ended.err
+    assert "the task is tagging" in ended.err
+    runs = {run["strategy"]: run["test"] for run in ended.json["runs"]}
+    assert list(runs) == ["most-frequent-tag", "feature-extraction", "last-2", "fine-tuning"]
+    assert all({"span-f1", "token-accuracy", "f1:A", "f1:B"} <= set(test) for test in runs.values())
+    assert runs["fine-tuning"]["span-f1"] > 0.5
+    return out
+
+
+def test_the_report_tells_spans_by_type(study: Path) -> None:
+    text = (study / "report.md").read_text(encoding="utf-8")
+    assert "F1 by type" in text
+    assert "sentences" in text
+
+
+def test_predictions_go_into_files_and_are_measured(
+    totune: Run, study: Path, folder: Path, tmp_path: Path
+) -> None:
+    model = package.load(study / "best")
+    bare = tmp_path / "bare.txt"
+    rows = write_conll(tmp_path / "other.conll", 2, seed=9)
+    bare.write_text("".join(" ".join(w for w, _ in row) + "\n" for row in rows), encoding="utf-8")
+    tagged = tmp_path / "tagged.conll"
+    ended = totune("predict", study / "best", bare, "--output", tagged)
+    assert ended.code == 0, ended.err
+    expected = model.predict([[word for word, _ in row] for row in rows])
+    lines = [
+        [tuple(line.split(" ")) for line in block.splitlines()]
+        for block in tagged.read_text(encoding="utf-8").split("\n\n")
+        if block.strip()
+    ]
+    assert [[tag for _, tag in block] for block in lines] == [list(tags) for tags in expected]
+    assert [[word for word, _ in b] for b in lines] == [[word for word, _ in row] for row in rows]
+    perfect = totune("evaluate", study / "best", tagged, "--json")
+    assert perfect.json["metrics"]["token-accuracy"] == 1.0
+    shown = totune("predict", study / "best", bare, "--json").json["predictions"]
+    assert [row["tags"] for row in shown] == [list(tags) for tags in expected]
+    table = totune("predict", study / "best", bare).out.splitlines()
+    assert table[0] == "tokens,tags"
+    assert len(table) == 1 + len(rows)
+
+
+def test_the_record_is_met_again_by_evaluate(totune: Run, study: Path, folder: Path) -> None:
+    about = json.loads((study / "best" / "totune.json").read_text(encoding="utf-8"))
+    ended = totune("evaluate", study / "best", folder, "--json")
+    assert ended.code == 0, ended.err
+    if about["strategy"] != "most-frequent-tag":
+        assert about["framing"] == {"pair_encoding": "joint", "document_context": True}
+    assert ended.json["metrics"] == pytest.approx(about["metrics"]["test"], abs=1e-6)
+
+
+def test_columns_are_not_written_for_other_tasks(
+    totune: Run, data: Path, folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "reviews"
+    options = ("--strategy", "tf-idf", "--out", out)
+    assert totune("train", data / "reviews.csv", *options).code == 0
+    ended = totune("predict", out, data / "reviews.csv", "--output", tmp_path / "x.conll")
+    assert ended.code == 2
+    assert ".conll is for models that tag words" in ended.err
+
+
+def test_heads_that_do_not_fit_are_told_before_a_run(
+    totune: Run, data: Path, folder: Path, tmp_path: Path
+) -> None:
+    encoder = ("--model", data / "encoder", "--out", tmp_path / "out", "--strategies")
+    for source, head, more, told in [
+        (data / "reviews.csv", "esim", (), "compares two texts, and this data has one per row"),
+        (data / "reviews.csv", "crf", (), "cannot be used for the task classification"),
+        (folder, "bcn", (), "cannot be used for the task tagging"),
+        (data / "pairs.csv", "siamese", PAIR, "add --set pair_encoding=separate"),
+        (data / "pairs.csv", "linear", (*PAIR, *APART), "half of each pair"),
+    ]:
+        ended = totune("compare", source, *encoder, "fine-tuning", "--head", head, *more)
+        assert ended.code == 2, ended.err
+        assert told in " ".join(ended.err.split())
+    ended = totune("compare", folder, *encoder, "tf-idf")
+    assert ended.code == 2
+    assert "'tf-idf' cannot be used for tagging" in " ".join(ended.err.split())
