@@ -77,9 +77,9 @@ class Model(nn.Module):
                 f"pooling=pooler: this {encoder.kind} encoder has no pretrained pooler. "
                 "Use pooling=cls or pooling=mean."
             )
-        if readout.pooling == "last-four" and readout.layers == "scalar-mix":
+        if readout.pooling == "last-four" and readout.layers != "top":
             raise ConfigError(
-                "layers=scalar-mix: pooling=last-four concatenates layers and mixes none. "
+                f"layers={readout.layers}: pooling=last-four concatenates layers and mixes none. "
                 "Use layers=top with it, or another pooling."
             )
         self.wants = wants_of(head, task)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 Pooling = Literal["cls", "pooler", "mean", "max", "last-four", "none"]
-Layers = Literal["top", "scalar-mix"]
+Layers = Literal["top", "scalar-mix", "normed-scalar-mix"]
 Reduction = Literal["cls", "mean", "max"]
 
 
@@ -35,7 +35,8 @@ class Readout:
     """How the encoder's states reach the head.
 
     Attributes:
-        layers: the top layer, or a learned scalar mix of all (Peters et al. 2018, 2019, 3.2).
+        layers: the top layer, or a learned scalar mix of all (Peters et al. 2018, 2019, 3.2), plain
+            or of layers that are normed over the batch.
         pooling: `cls` the first token, `pooler` the pretrained pooler on it, `mean` or `max` over
             tokens, `last-four` the first token of the last four layers, concatenated (Hart, 2.1);
             `none` leaves the tokens to the head.
@@ -53,7 +54,12 @@ class Readout:
     @property
     def first_token_only(self) -> bool:
         """Whether nothing but the first token's states is read."""
-        return self.pooling in ("cls", "pooler", "last-four")
+        return self.pooling in ("cls", "pooler", "last-four") and not self.reads_batch
+
+    @property
+    def reads_batch(self) -> bool:
+        """Whether what a row gives depends on the rows that share its batch."""
+        return self.layers == "normed-scalar-mix"
 
     def view(self, depth: int) -> View:
         """The smallest view of a fully frozen encoder that this readout can be computed from.
@@ -62,6 +68,8 @@ class Readout:
         only when a single layer is read.
         """
         depths = self.depths(depth)
+        if self.reads_batch:
+            return View(depths, None)
         if self.first_token_only:
             return View(depths, "cls")
         if self.pooling == "mean" or (self.pooling == "max" and len(depths) == 1):
@@ -87,19 +95,46 @@ class ScalarMix(nn.Module):
     """gamma * sum_j softmax(w)_j h_j over layers j (Peters et al. 2018, equation 1).
 
     Starts as the plain mean of the layers.
+
+    Args:
+        count: how many layers.
+        normed: whether each layer is normed first, "which can help" (there, section 3.2).
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, normed: bool = False) -> None:
         super().__init__()
+        self.normed = normed
         self.weights = nn.Parameter(torch.zeros(count))
         self.gamma = nn.Parameter(torch.ones(()))
 
-    def forward(self, layers: Sequence[Tensor]) -> Tensor:
-        """Mixes `count` tensors of one shape into one of that shape."""
+    def forward(self, layers: Sequence[Tensor], attention_mask: Tensor | None = None) -> Tensor:
+        """Mixes `count` tensors of one shape into one of that shape.
+
+        Args:
+            layers: [..., H] each; [B, T, H] if normed.
+            attention_mask: [B, T]; needed if normed.
+        """
         shares = torch.softmax(self.weights, dim=0)
-        stacked = torch.stack([layer.to(shares.dtype) for layer in layers])
+        wide = [layer.to(shares.dtype) for layer in layers]
+        if self.normed:
+            assert attention_mask is not None, "norms are taken over the tokens alone"
+            wide = [batch_norm(layer, attention_mask) for layer in wide]
+        stacked = torch.stack(wide)
         mixed: Tensor = self.gamma * torch.tensordot(shares, stacked, dims=1)
         return mixed
+
+
+def batch_norm(states: Tensor, attention_mask: Tensor) -> Tensor:
+    """States [B, T, H] less their mean, over their deviation: one pair of numbers for the batch.
+
+    Both are taken over all tokens of the batch and all features together, as in the layer norm of
+    ELMo's released code; so a row's states depend on the rows beside it.
+    """
+    mask = attention_mask.unsqueeze(-1).to(states.dtype)  # [B, T, 1]
+    count = mask.sum() * states.shape[-1]
+    centred = states - (states * mask).sum() / count
+    variance = ((centred * mask) ** 2).sum() / count
+    return centred / torch.sqrt(variance + 1e-13)
 
 
 class Mixing(nn.Module):
@@ -116,8 +151,8 @@ class Mixing(nn.Module):
         self.readout = readout
         self.depths = readout.depths(depth)
         self.width = width * (len(self.depths) if readout.pooling == "last-four" else 1)
-        mixes = readout.layers == "scalar-mix"
-        self.scalar_mix = ScalarMix(len(self.depths)) if mixes else None
+        mixes = readout.layers != "top"
+        self.scalar_mix = ScalarMix(len(self.depths), readout.reads_batch) if mixes else None
 
     def forward(
         self,
@@ -138,22 +173,28 @@ class Mixing(nn.Module):
             [B, H'] vectors, or [B, T, H] token states for pooling `none`.
         """
         pooling = self.readout.pooling
-        if pooling == "max" and not reduced:
-            return reduce_tokens(self._mix(layers), attention_mask, "max")
-        if pooling != "none" and not reduced:
-            reduction: Reduction = "mean" if pooling == "mean" else "cls"
-            layers = [reduce_tokens(layer, attention_mask, reduction) for layer in layers]
-        if pooling == "last-four":
-            return torch.cat([layer.float() for layer in layers], dim=-1)
-        mixed = self._mix(layers)
+        if pooling == "none" or reduced:
+            mixed = self._mix(layers, attention_mask)
+        else:
+            mixed = self._pool(layers, attention_mask)
         if pooling == "pooler":
             assert pooler is not None, "checked when the model is built"
             vectors: Tensor = pooler(mixed)
             return vectors.float()
         return mixed
 
-    def _mix(self, layers: Sequence[Tensor]) -> Tensor:
+    def _pool(self, layers: Sequence[Tensor], attention_mask: Tensor) -> Tensor:
+        """One vector per example, [B, H']; tokens are pooled first where that gives the same."""
+        pooling = self.readout.pooling
+        reduction: Reduction = pooling if pooling in ("mean", "max") else "cls"
+        if pooling == "max" or self.readout.reads_batch:
+            return reduce_tokens(self._mix(layers, attention_mask), attention_mask, reduction)
+        return self._mix([reduce_tokens(each, attention_mask, reduction) for each in layers])
+
+    def _mix(self, layers: Sequence[Tensor], attention_mask: Tensor | None = None) -> Tensor:
+        if self.readout.pooling == "last-four":
+            return torch.cat([layer.float() for layer in layers], dim=-1)
         if self.scalar_mix is None:
             return layers[0].float()
-        mixed: Tensor = self.scalar_mix(layers)
+        mixed: Tensor = self.scalar_mix(layers, attention_mask)
         return mixed

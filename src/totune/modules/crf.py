@@ -5,8 +5,9 @@ With e the logits, A the transitions, s and f the scores of the first and of the
     score(y) = s[y1] + sum_t e[t, yt] + sum_{t<n} A[yt, yt+1] + f[yn]
     log-likelihood(y) = score(y) - logsumexp of score over all paths
 
-All is computed in float64: the steps are so small that it costs nothing, and probabilities scaled
-at every step then reach far enough to stand for logarithms of nearly everything a network gives.
+All is computed in float64 where a device has it: the steps are so small that it costs nothing, and
+probabilities scaled at every step then reach far enough to stand for logarithms of nearly
+everything a network gives.
 
 Shapes: S sentences, W words (padded), C tags.
 """
@@ -26,6 +27,9 @@ from totune.modules.viterbi import Scores, best_path
 # where the range ends at exp(-708).
 SCALED_SCORES = 60.0  # largest size of a transition, start or end score
 SCALED_LOGITS = 300.0  # largest difference between two logits of a word
+
+
+WITHOUT_FLOAT64 = ["mps"]  # kinds of devices
 
 
 class LinearChainCrf(nn.Module):
@@ -83,9 +87,9 @@ class LinearChainCrf(nn.Module):
 
     def _scores(self) -> Scores:
         return Scores(
-            self.transitions.double(),
-            self.start_transitions.double(),
-            self.end_transitions.double(),
+            _precise(self.transitions),
+            _precise(self.start_transitions),
+            _precise(self.end_transitions),
         )
 
     def _allowed_scores(self, logits: Tensor) -> Scores:
@@ -104,7 +108,9 @@ class LinearChainCrf(nn.Module):
 
 
 def log_partition(logits: Tensor, mask: Tensor, scores: Scores) -> Tensor:
-    """The score of all paths together: float64 logits [S, W, C], zero on padding -> [S]."""
+    """The score of all paths together: logits [S, W, C], zero on padding -> [S]."""
+    if logits.dtype != torch.float64:
+        return _log_partition_in_logs(logits, mask, scores)
     size = torch.stack([score.detach().abs().amax() for score in scores]).amax()
     spread = (logits.detach().amax(dim=2) - logits.detach().amin(dim=2)).amax()
     if (size <= SCALED_SCORES) & (spread <= SCALED_LOGITS):
@@ -114,7 +120,12 @@ def log_partition(logits: Tensor, mask: Tensor, scores: Scores) -> Tensor:
 
 
 def _zeroed(logits: Tensor, mask: Tensor) -> Tensor:
-    return logits.double().masked_fill(~mask.unsqueeze(-1), 0.0)
+    return _precise(logits).masked_fill(~mask.unsqueeze(-1), 0.0)
+
+
+def _precise(values: Tensor) -> Tensor:
+    """In float64, or in float32 on devices that have no more (Apple's)."""
+    return values.float() if values.device.type in WITHOUT_FLOAT64 else values.double()
 
 
 def _score(logits: Tensor, tags: Tensor, mask: Tensor, scores: Scores) -> Tensor:

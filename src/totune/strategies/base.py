@@ -27,7 +27,9 @@ class Strategy(ABC):
     """A way of adapting an encoder to a task.
 
     Attributes:
-        layers: what the head reads: the `top` layer or a learned `scalar-mix` of all.
+        layers: what the head reads: the `top` layer, a learned `scalar-mix` of all, or a
+            `normed-scalar-mix` of layers that are normed first, over the whole batch: then a
+            prediction depends on the rows beside it.
         pooling: how tokens become one vector, for heads that read one; `auto` is what the type's
             own sentence head reads: the pretrained pooler, or the first token under a head of two
             layers.

@@ -93,7 +93,8 @@ def open_source(
 
     Over a frozen encoder words are tagged sentence by sentence, whatever they were encoded with.
     In training this holds without a cache too, so that batches, and with them results, are the
-    same: there every sentence costs the encoding of its whole unit.
+    same: there every sentence costs the encoding of its whole unit. A mix that reads the batch
+    would see what is left out, so it gets whole units.
     """
     units, sides = split.units, model.wants in ("pair", "words")
     view = model.view(frozen_depth)
@@ -103,7 +104,8 @@ def open_source(
         precision = model.precision
         features = cache.features(model.encoder, units.pieces, view, precision, description)
     frozen = frozen_depth == model.encoder.depth
-    if model.wants == "words" and frozen and (features is not None or training):
+    by_sentence = model.wants == "words" and frozen and not model.readout.reads_batch
+    if by_sentence and (features is not None or training):
         alone = units.alone()
         chosen = features and features.selected(units.sides[0].values, alone.pieces.offsets)
         return Source(split, alone, chosen, sides)

@@ -262,3 +262,15 @@ def test_starts_as_if_every_word_were_alone() -> None:
 def test_constraints_are_not_saved() -> None:
     crf = LinearChainCrf(2, torch.ones(4, 4, dtype=torch.bool))
     assert set(crf.state_dict()) == {"transitions", "start_transitions", "end_transitions"}
+
+
+def test_devices_without_float64_get_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    crf = crf_of(4)
+    logits, gold, mask = batch_of([5, 2, 7], 4)
+    exact, best = crf.log_likelihood(logits, gold, mask), crf.decode(logits, mask)
+    monkeypatch.setattr(crf_module, "WITHOUT_FLOAT64", ["cpu"])
+    single = crf.float()
+    likelihood = single.log_likelihood(logits.float(), gold, mask)
+    assert likelihood.dtype == torch.float32
+    torch.testing.assert_close(likelihood.double(), exact, atol=1e-4, rtol=0)
+    assert torch.equal(single.decode(logits.float(), mask), best)
