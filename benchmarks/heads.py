@@ -21,7 +21,7 @@ from totune.data.units import Framing, frame
 from totune.encoders.loading import Loaded, load_encoder
 from totune.features import FeatureCache
 from totune.heads.base import HEADS, Wants
-from totune.machine import choose_precision
+from totune.machine import choose_precision, keep_freed_memory
 from totune.model import Model
 from totune.strategies.base import STRATEGIES
 from totune.tasks.base import TASKS
@@ -90,6 +90,7 @@ def measure(name: str, wants: Wants, loaded: Loaded, data: Examples, cache: Feat
 
 def main() -> None:
     """Measures every head and writes `heads.json`."""
+    keep_freed_memory()
     loaded, data = load_encoder(), load_dataset("example:rotten-tomatoes").train.take(range(ROWS))
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -164,12 +164,12 @@ class Model(nn.Module):
     def losses(self, outputs: Tensor, batch: Batch) -> Tensor:
         """The loss of each position, [P], from outputs [P, C] and the batch's targets."""
         assert batch.targets is not None, "a loss needs targets"
-        own: Tensor | None = self.head.losses(outputs, batch.targets, batch.counts)
+        own: Tensor | None = self.head.losses(outputs, batch.targets, _counts(outputs, batch))
         return self.task.losses(outputs, batch.targets) if own is None else own
 
     def best(self, outputs: Tensor, batch: Batch) -> Tensor:
         """Outputs [P, C] of which the largest of each position is the prediction."""
-        found: Tensor = self.head.best(outputs, batch.counts)
+        found: Tensor = self.head.best(outputs, _counts(outputs, batch))
         return found
 
     def _read(self, states: Tensor, batch: Batch) -> States:
@@ -207,3 +207,10 @@ class Model(nn.Module):
         if self.precision == "fp32":
             return nullcontext()
         return torch.autocast(self.encoder.device.type, torch.bfloat16)
+
+
+def _counts(outputs: Tensor, batch: Batch) -> Tensor:
+    """How many of the outputs [P, C] belong to each row."""
+    if batch.words is not None:
+        return batch.words.mask.sum(dim=1)
+    return torch.ones(len(outputs), dtype=torch.int64, device=outputs.device)

@@ -60,6 +60,10 @@ class Advice:
         """As JSON knows it: numbers that are not finite become None."""
         return {name: _finite(value) for name, value in asdict(self).items()}
 
+    def __str__(self) -> str:
+        """The answer, and below it why, at what cost and with which reservations."""
+        return "\n".join([self.headline, *self.reasons, *self.costs, *self.caveats])
+
 
 def advise(
     records: Sequence[RunRecord], arrays: Arrays, metric: str, tolerance: float = TOLERANCE

@@ -3,6 +3,7 @@
 import csv
 import io
 import json as json_format
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -114,8 +115,8 @@ def as_text(rows: Sequence[dict[str, Any]], suffix: str) -> str:
     if suffix == ".jsonl":
         return "".join(json_format.dumps(plain(row), ensure_ascii=False) + "\n" for row in rows)
     if rows and "tags" in rows[0]:
-        if suffix == ".conll":
-            return "".join(map(_conll, rows))
+        if suffix == CONLL:
+            return _conll(rows)
         rows = [{name: " ".join(words) for name, words in row.items()} for row in rows]
     names = list(rows[0]) if rows else ["prediction"]
     stream = io.StringIO()
@@ -126,7 +127,16 @@ def as_text(rows: Sequence[dict[str, Any]], suffix: str) -> str:
     return stream.getvalue()
 
 
-def _conll(row: dict[str, Any]) -> str:
-    """A sentence in CoNLL's columns: a word and its tag on each line, a blank line after them."""
-    pairs = zip(row["tokens"], row["tags"], strict=True)
-    return "".join(f"{word} {tag}\n" for word, tag in pairs) + "\n"
+def _conll(rows: Sequence[dict[str, Any]]) -> str:
+    """Sentences in CoNLL's columns: a word and its tag on each line, a blank line after them.
+
+    Between them is a space, or a tab where any word holds a space.
+    """
+    # What ends a line or a field cannot stand in a word.
+    sentences = [[re.sub(r"[\t\r\n]", " ", word) for word in row["tokens"]] for row in rows]
+    separator = "\t" if any(" " in word for words in sentences for word in words) else " "
+    blocks = [
+        "".join(f"{word}{separator}{tag}\n" for word, tag in zip(words, row["tags"], strict=True))
+        for words, row in zip(sentences, rows, strict=True)
+    ]
+    return "".join(f"{block}\n" for block in blocks)

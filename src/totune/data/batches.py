@@ -61,13 +61,6 @@ class Batch:
     def __len__(self) -> int:
         return len(self.indices)
 
-    @property
-    def counts(self) -> Tensor:
-        """How many positions each row has, [N]: its words where words are tagged, else one."""
-        if self.words is None:
-            return torch.ones(len(self), dtype=torch.int64, device=self.input_ids.device)
-        return self.words.mask.sum(dim=1)
-
     def to(self, device: torch.device) -> "Batch":
         types, targets, words = self.token_type_ids, self.targets, self.words
         return replace(

@@ -228,8 +228,11 @@ def _aligned(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pieces and the first of each word; a word that leaves no piece gets an unknown one."""
     starts = _offsets([len(word) + 1 for word in words])[:-1]
-    ends = np.asarray([end for _, end in spans], dtype=int)
-    of_word = np.searchsorted(starts, np.maximum(ends - 1, 0), side="right") - 1
+    begins, ends = np.asarray(spans, dtype=int).reshape(-1, 2).T
+    last = np.maximum(ends - 1, 0)
+    # A piece of nothing but the space before a word is that word's, as in "▁", "京".
+    last += (ends - begins <= 1) & np.isin(last + 1, starts)
+    of_word = np.searchsorted(starts, last, side="right") - 1
     of_word = np.maximum.accumulate(of_word) if len(of_word) else of_word
     missing = np.setdiff1d(np.arange(len(words)), of_word)
     if len(missing):

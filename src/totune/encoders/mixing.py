@@ -128,7 +128,8 @@ def batch_norm(states: Tensor, attention_mask: Tensor) -> Tensor:
     """States [B, T, H] less their mean, over their deviation: one pair of numbers for the batch.
 
     Both are taken over all tokens of the batch and all features together, as in the layer norm of
-    ELMo's released code; so a row's states depend on the rows beside it.
+    ELMo's released code; so a row's states depend on the rows beside it, and of several processes
+    each norms its own rows.
     """
     mask = attention_mask.unsqueeze(-1).to(states.dtype)  # [B, T, 1]
     count = mask.sum() * states.shape[-1]

@@ -70,6 +70,21 @@ class Table:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    def __str__(self) -> str:
+        """The table as aligned text, its notes below."""
+        heading = tuple(column.name for column in self.columns)
+        lines = [heading, *(tuple(cell.text for cell in row.cells) for row in self.rows)]
+        widths = [max(len(line[at]) for line in lines) for at in range(len(heading))]
+        numeric = [column.numeric for column in self.columns]
+        aligned = [
+            "  ".join(
+                text.rjust(width) if right else text.ljust(width)
+                for text, width, right in zip(line, widths, numeric, strict=True)
+            ).rstrip()
+            for line in lines
+        ]
+        return "\n".join([self.title, *aligned, *self.notes])
+
 
 def word(text: str, detail: str = "") -> Cell:
     """A cell that holds a word; an empty one shows a dash."""

@@ -14,9 +14,9 @@ import torch
 from safetensors.torch import save_file
 
 from totune.baselines.base import Baseline, FittedBaseline
-from totune.data.batches import Pieces, tokenize
+from totune.data.batches import tokenize
 from totune.data.examples import Dataset, Examples, SplitName
-from totune.data.units import Framing, PairEncoding, frame
+from totune.data.units import Framing, PairEncoding, Units, frame
 from totune.encoders.loading import Loaded
 from totune.encoders.mixing import View
 from totune.errors import ConfigError, TotuneError
@@ -71,20 +71,25 @@ class Context:
         key = name, Framing(joint, framing.document_context and in_documents)
         if key not in self._splits:
             units = frame(examples, self.loaded.tokenizer, self.max_length, key[1])
-            self._tell_truncated(name, units.pieces)
+            self._tell_truncated(name, units)
             labels = examples.labels or ()
             self._splits[key] = Split.labelled(name, units, self.task, labels)
         return self._splits[key]
 
     def truncated(self) -> dict[str, int]:
-        """How many texts of each split were cut, as far as tokenised."""
-        return {name: split.pieces.truncated for (name, _), split in self._splits.items()}
+        """How many inputs of each split were cut, as far as tokenised, at the most."""
+        found: dict[str, int] = {}
+        for (name, _), split in self._splits.items():
+            found[name] = max(found.get(name, 0), split.pieces.truncated)
+        return found
 
-    def _tell_truncated(self, name: str, pieces: Pieces) -> None:
+    def _tell_truncated(self, name: str, units: Units) -> None:
+        pieces = units.pieces
         if pieces.truncated:
             share = 100 * pieces.truncated / len(pieces)
+            what = "rows" if len(pieces) == len(units) else "texts"  # of pairs encoded apart
             self.progress.warn(
-                f"{pieces.truncated} of {len(pieces)} {name} rows ({share:.1f}%) are longer than "
+                f"{pieces.truncated} of {len(pieces)} {name} {what} ({share:.1f}%) are longer than "
                 f"{self.max_length} word pieces and were cut; --max-length raises the limit."
             )
 

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from totune.cli.app import app
 from totune.cli.predict import as_text
+from totune.data.conll import read_conll
 from totune.errors import ConfigError, DataError, ModelError
 
 
@@ -50,6 +51,15 @@ def test_formats_quote_what_they_must():
     assert as_text(rows, ".csv") == 'prediction,probability\n"a,""b""\tc",0.5\n'
     assert as_text(rows, ".tsv") == 'prediction\tprobability\n"a,""b""\tc"\t0.5\n'
     assert json.loads(as_text(rows, ".jsonl")) == rows[0]
+
+
+def test_words_that_hold_spaces_stay_whole_in_columns():
+    plain = [{"tokens": ("to", "Paris"), "tags": ("O", "B-LOC")}]
+    assert as_text(plain, ".conll") == "to O\nParis B-LOC\n\n"
+    spaced = [{"tokens": ("to", "New York\tCity"), "tags": ("O", "B-LOC")}, *plain]
+    table = read_conll(as_text(spaced, ".conll"), Path("x.conll"))
+    assert table.columns["tokens"] == ['["to", "New York City"]', '["to", "Paris"]']
+    assert table.columns["tags"] == ['["O", "B-LOC"]'] * 2
 
 
 def test_an_unknown_format_is_refused_before_anything_is_read(tmp_path: Path):

@@ -1,5 +1,6 @@
 """Sentences as encoder inputs: every word read once, with as much context as fits."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tiny_runs import tagged_examples, tiny_tokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
 
 from totune.data.examples import Examples
 from totune.data.windows import Windows, cuts, nearest_middle, overlapping, windows
@@ -89,6 +92,44 @@ def test_words_of_several_pieces_and_of_none() -> None:
     found = windows(data, tiny_tokenizer(), 20, context=True)
     assert read(found, 0) == [*ids("w1"), UNKNOWN, *ids("w2", "w3"), UNKNOWN, *ids("w4")]
     assert found.word_starts.tolist() == [0, 3, 4, 5]
+
+
+def unigram() -> PreTrainedTokenizerFast:
+    """Pieces of SentencePiece: what begins a word may be nothing but the space before it."""
+    pieces = ["<unk>", "<pad>", "<s>", "</s>", "▁", "▁the", "▁a", "b", "東", "京"]
+    backend = Tokenizer(models.Unigram([(piece, -1.0) for piece in pieces], unk_id=0))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    special = [("<s>", 2), ("</s>", 3)]
+    backend.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=special
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>", model_max_length=40
+    )
+
+
+def byte_level() -> PreTrainedTokenizerFast:
+    """Bytes of RoBERTa's kind, with one pair merged."""
+    pieces = ["<unk>", "<pad>", "<s>", "</s>", *sorted(pre_tokenizers.ByteLevel.alphabet()), "Ġa"]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    backend = Tokenizer(models.BPE(vocabulary, [("Ġ", "a")]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    backend.post_processor = processors.RobertaProcessing(("</s>", 3), ("<s>", 2))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>", model_max_length=40
+    )
+
+
+@pytest.mark.parametrize("make", [tiny_tokenizer, unigram, byte_level])
+def test_first_pieces_are_those_that_transformers_aligns(
+    make: Callable[[], PreTrainedTokenizerFast],
+) -> None:
+    tokenizer, words = make(), ("東京", "the", "東", "a", "b", "ab", "w1-w2")
+    found = windows(sentences(" ".join(words)), tokenizer, 80, context=True)
+    encoded = tokenizer(list(words), is_split_into_words=True, add_special_tokens=False)
+    assert read(found, 0) == encoded["input_ids"]
+    aligned = encoded.word_ids()
+    assert found.word_starts.tolist() == [aligned.index(number) for number in range(len(words))]
 
 
 def test_a_word_that_holds_spaces_is_one_word() -> None:

@@ -52,3 +52,15 @@ def test_masked_softmax_puts_all_weight_on_what_is_allowed() -> None:
     for row, length in enumerate(LENGTHS[:2]):
         torch.testing.assert_close(found[row, :, :length], scores[row, :, :length].softmax(-1))
         assert not found[row, :, length:].any()
+
+
+def test_ties_share_the_gradient_of_the_largest_as_amax_has_it() -> None:
+    torch.manual_seed(0)
+    states = torch.randint(0, 2, (3, 5, 4)).double().requires_grad_()
+    weights = torch.randn(3, 4, dtype=torch.float64)
+    everything = torch.ones(3, 5, dtype=torch.bool)
+    for name, reference in (("max", states.amax(dim=1)), ("min", states.amin(dim=1))):
+        (expected,) = torch.autograd.grad((reference * weights).sum(), states)
+        found = getattr(Tokens(states, everything), name)()
+        (gradient,) = torch.autograd.grad((found * weights).sum(), states)
+        torch.testing.assert_close(gradient, expected)

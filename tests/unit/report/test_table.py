@@ -58,3 +58,16 @@ def test_facts_leave_out_what_is_not_known():
     table = fact_table("Machine", {"memory_bytes": 2_000_000_000, "budget": None, "flags": []})
     assert [[cell.text for cell in row.cells] for row in table.rows] == [["Memory", "2.00 GB"]]
     assert table.rows[0].cells[1].value == 2_000_000_000
+
+
+def test_printed_it_is_aligned_text() -> None:
+    columns = (Column("Strategy", numeric=False), Column("Accuracy"))
+    rows = (Row((word("last-2"), number(0.8, "80.0"))), Row((word("a"), number(0.05, "5.0"))))
+    table = Table("Comparison", columns, rows, ("One seed.",))
+    assert str(table).splitlines() == [
+        "Comparison",
+        "Strategy  Accuracy",
+        "last-2        80.0",
+        "a              5.0",
+        "One seed.",
+    ]

@@ -1,0 +1,57 @@
+"""What the runs of a study share."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from tests.tiny_runs import tiny_task, tiny_tokenizer
+from tests.unit.study.samples import Told
+
+from totune.data.examples import Examples
+from totune.data.units import Framing
+from totune.study.run import Context
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def context(told: Told) -> Context:
+    """Pairs of which one has one long text, and one has two, together too long."""
+    long = "w1 w2 w3 w4 w5 w6 w7"
+    data = Examples((long, "w1 w2 w3 w4"), ("a", "b"), (long, "w1 w2"))
+    shared: dict[str, Any] = {
+        "dataset": SimpleNamespace(splits=lambda: {"train": data}),
+        "task": tiny_task("pairs", data),
+        "loaded": SimpleNamespace(tokenizer=tiny_tokenizer()),
+        "max_length": 8,
+        "progress": told,
+    }
+    others = dict.fromkeys(("cache", "settings", "precision", "devices"))
+    return Context(**cast(Any, shared | others))
+
+
+def test_what_is_cut_is_counted_in_rows_or_in_texts(context: Context, told: Told) -> None:
+    context.split("train", Framing("separate"))
+    context.split("train", Framing("joint"))
+    assert [warned.partition(" are longer")[0] for warned in told.warned] == [
+        "2 of 4 train texts (50.0%)",
+        "2 of 2 train rows (100.0%)",
+    ]
+    assert context.truncated() == {"train": 2}
+
+
+def test_the_largest_count_of_what_was_cut_is_kept(context: Context) -> None:
+    context.max_length = 9
+    context.split("train", Framing("joint"))
+    context.max_length = 10
+    context.split("train", Framing("separate"))
+    assert context.truncated() == {"train": 1}
+
+
+def test_a_split_is_tokenised_once_for_what_concerns_it(context: Context) -> None:
+    one = context.split("train", Framing("joint", document_context=True))
+    assert context.split("train", Framing("joint", document_context=False)) is one
+    assert context.split("train", Framing("separate")) is not one
