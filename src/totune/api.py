@@ -282,6 +282,7 @@ def save_run(
         "model": str(place.resolve()) if place.is_dir() else context.loaded.reference,
         "precision": context.precision,
         "data": context.dataset.name,
+        "split_seed": context.split_seed,
     }
     weights = store.weights(record.fingerprint)
     if isinstance(member, Baseline):

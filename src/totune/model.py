@@ -86,7 +86,8 @@ class Model(nn.Module):
         if (readout.pooling == "none") == self.wants.startswith("pooled"):
             raise ConfigError(
                 f"head {head.name!r} reads {self.wants}, which pooling={readout.pooling} does not "
-                "give: heads that read tokens need pooling=none, the others any other pooling."
+                "give: pooling=auto fits every head; heads that read tokens, pairs or words need "
+                "none, the others any but none."
             )
         if readout.first_token_only:
             encoder.read_first_token_only()

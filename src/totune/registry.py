@@ -25,6 +25,8 @@ C = TypeVar("C")
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A sentence that names the nearest of `names` (if any is near) and lists them all."""
     known = sorted(names)
+    if not known:
+        return "There is none."
     near = difflib.get_close_matches(name.lower(), [n.lower() for n in known], n=1, cutoff=0.5)
     hint = ""
     if near:

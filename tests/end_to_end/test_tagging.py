@@ -96,6 +96,16 @@ def test_predictions_go_into_files_and_are_measured(
     assert len(table) == 1 + len(rows)
 
 
+def test_documents_come_back_as_they_were_read(
+    totune: Run, study: Path, folder: Path, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first.conll", tmp_path / "second.conll"
+    assert totune("predict", study / "best", folder / "test.conll", "--output", first).code == 0
+    assert first.read_text(encoding="utf-8").count("-DOCSTART-") == 10
+    assert totune("predict", study / "best", first, "--output", second).code == 0
+    assert second.read_text(encoding="utf-8") == first.read_text(encoding="utf-8")
+
+
 def test_the_record_is_met_again_by_evaluate(totune: Run, study: Path, folder: Path) -> None:
     about = json.loads((study / "best" / "totune.json").read_text(encoding="utf-8"))
     ended = totune("evaluate", study / "best", folder, "--json")

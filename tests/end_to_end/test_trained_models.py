@@ -180,3 +180,20 @@ def test_a_study_of_python_gives_its_best_model(data: Path, tmp_path: Path) -> N
     best = package.load(study.best)
     assert best.about["strategy"] == "tf-idf"
     assert best.evaluate(held_out(data, "reviews")) == study.records[0].test
+
+
+def test_evaluate_draws_the_test_split_that_training_drew(
+    totune: Run, data: Path, tmp_path: Path
+) -> None:
+    folder, model = tmp_path / "data", tmp_path / "model"
+    folder.mkdir()
+    (folder / "train.csv").write_bytes((data / "reviews.csv").read_bytes())
+    options = ("--strategy", "hashing", "--split-seed", "3", "--out", model)
+    assert totune("train", folder, *options).code == 0
+    ended = totune("evaluate", model, folder, "--json")
+    assert ended.code == 0, ended.err
+    assert ended.json["rows"] == 20
+    assert ended.json["metrics"] == pytest.approx(about(model)["metrics"]["test"])
+    drawn = load_dataset(folder, split_seed=3).test
+    assert package.load(model).evaluate(drawn) == pytest.approx(ended.json["metrics"])
+    assert drawn.texts != load_dataset(folder, split_seed=0).test.texts

@@ -13,6 +13,13 @@ from totune.registry import Registry
 
 PLUGINS = ("strategies", "heads", "baselines", "tasks")
 KINDS = (*PLUGINS, "encoders", "recipes")
+_SUITS = {  # what a head wants -> what data it is for
+    "pooled": ("texts", "pairs"),  # both texts of a pair in one input
+    "tokens": ("texts", "pairs"),
+    "pair": ("pairs",),
+    "pooled-pair": ("pairs",),
+    "words": ("tagging",),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,12 +34,13 @@ class Option:
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A member of a plug-in folder, or an encoder."""
+    """A member of a plug-in folder, or an encoder; `suits` says what data it is for."""
 
     kind: str
     name: str
     summary: str
     options: tuple[Option, ...]
+    suits: tuple[str, ...] = ()
 
 
 def entries(kind: str) -> list[Entry]:
@@ -74,7 +82,9 @@ def find_registry(kind: str) -> Registry[Any]:
 def describe(kind: str, name: str, member: type) -> Entry:
     """A member as data, from its dataclass fields and the docstrings of its class and bases."""
     summary = (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
-    return Entry(kind, name, summary, tuple(_options(member)))
+    wanted = [one for want in getattr(member, "wants", ()) for one in _SUITS[want]]
+    suits = dict.fromkeys([*wanted, *getattr(member, "tasks", ())])
+    return Entry(kind, name, summary, tuple(_options(member)), tuple(suits))
 
 
 def _options(member: type) -> Iterator[Option]:

@@ -35,6 +35,10 @@ EXAMPLES = examples(
         "--set feature-extraction.pooling=cls",
     ),
     (
+        "Tagged words, in a folder of CoNLL files:",
+        "totune compare data/conll2003 --head crf --tag-scheme iobes",
+    ),
+    (
         "More seeds later: the same command runs only what is missing.",
         "totune compare reviews.csv --seeds 10 --out studies/reviews",
     ),
@@ -44,8 +48,8 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A csv, tsv, jsonl or parquet file, a folder with train/dev/test files, "
-        "hub:NAME, hub:NAME/CONFIG or example:rotten-tomatoes.",
+        help="A csv, tsv, jsonl or parquet file, a CoNLL file, sentiment trees, a folder with "
+        "train/dev/test files, hub:NAME, hub:NAME/CONFIG or example:rotten-tomatoes.",
     ),
 ]
 

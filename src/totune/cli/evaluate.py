@@ -7,13 +7,19 @@ import typer
 
 from totune.cli.options import Json, examples
 from totune.cli.output import emit, show_metrics
-from totune.cli.predict import Encoding, ModelFolder, columns_of, tag_scheme_of
-from totune.errors import ConfigError
+from totune.cli.predict import (
+    Encoding,
+    ModelFolder,
+    columns_of,
+    tag_scheme_of,
+    tell_missing_documents,
+)
+from totune.errors import ConfigError, DataError
 from totune.registry import did_you_mean
 
 if TYPE_CHECKING:
     from totune.data.examples import Columns, Examples
-    from totune.data.tag_schemes import Scheme
+    from totune.export import Predictor
 
 EXAMPLES = examples(
     ("On a file of labelled rows:", "totune evaluate studies/reviews/best labelled.csv"),
@@ -36,24 +42,26 @@ def run(
     """Measure a trained model on labelled rows."""
     if split not in SPLITS:
         raise ConfigError(f"There is no split {split!r}. {did_you_mean(split, SPLITS)}")
+    from totune.data.wording import counted
     from totune.export import load_model
 
     model = load_model(model_dir)
-    rows = read_rows(data, columns_of(model), split, encoding, tag_scheme_of(model))
+    rows = read_rows(model, data, split, encoding)
+    tell_missing_documents(model, rows)
     metrics = model.evaluate(rows)
     if json:
         return emit({"model": model_dir, "data": data, "rows": len(rows), "metrics": metrics})
-    show_metrics({f"{len(rows)} rows": metrics})
+    show_metrics({counted(len(rows), "row" if rows.words is None else "sentence"): metrics})
 
 
-def read_rows(
-    data: str, columns: "Columns", split: str, encoding: str | None, tag_scheme: "Scheme"
-) -> "Examples":
-    """All rows of a file, or one split of anything else."""
+def read_rows(model: "Predictor", data: str, split: str, encoding: str | None) -> "Examples":
+    """All rows of a file, or one split of anything else, drawn as for training if it must be."""
     from totune.data.sources import load_dataset, read_inputs
 
+    columns, tag_scheme = columns_of(model), tag_scheme_of(model)
     if Path(data).expanduser().is_file():
-        return read_inputs(data, columns, encoding=encoding, tag_scheme=tag_scheme)
+        rows = read_inputs(data, columns, encoding=encoding, tag_scheme=tag_scheme)
+        return rows if rows.labels is not None else _labelled(data, columns, encoding, len(rows))
     dataset = load_dataset(
         data,
         text=columns.text,
@@ -62,5 +70,26 @@ def read_rows(
         task=columns.task,
         encoding=encoding,
         tag_scheme=tag_scheme,
+        split_seed=int(model.about.get("split_seed", 0)),
     )
+    for note in (*dataset.notes, *dataset.warnings):  # the split may be drawn from train
+        typer.echo(note, err=True)
     return dict(dataset.splits())[split]  # type: ignore[index]
+
+
+def _labelled(data: str, columns: "Columns", encoding: str | None, count: int) -> "Examples":
+    """The rows of a file that have a label, where not all of `count` do; tells how many do not.
+
+    Raises:
+        DataError: no row has one, or words lack tags.
+    """
+    from totune.data.sources import read_inputs
+
+    what = f"the column {columns.label!r} that the model was trained on"
+    if columns.task == "tagging":
+        raise DataError(f"{data} has no labels to compare with: not every row has tags in {what}.")
+    rows = read_inputs(data, columns, encoding=encoding, labelled=True)
+    if not len(rows):
+        raise DataError(f"{data} has no labels to compare with: none is in {what}.")
+    typer.echo(f"{count - len(rows):,} of {count:,} rows left out: no {columns.label!r}.", err=True)
+    return rows

@@ -1,6 +1,7 @@
 """`totune list`: what there is."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,6 +9,9 @@ from totune.cli.options import Json, examples
 from totune.cli.output import emit, show_table
 from totune.errors import ConfigError
 from totune.registry import did_you_mean
+
+if TYPE_CHECKING:
+    from totune.cli.catalogue import Entry
 
 EXAMPLES = examples(
     ("Everything:", "totune list"),
@@ -34,11 +38,17 @@ def run(
     if json:
         return emit(found)
     for one, members in found.items():
-        show_table(
-            (one, "", "options"),
-            [
-                (member.name, member.summary, ", ".join(o.name for o in member.options))
-                for member in members
-            ],
-        )
+        _show(one, members)
         typer.echo()
+
+
+def _show(kind: str, members: "Sequence[Entry]") -> None:
+    """A row per member; what data they are for only where some say it."""
+    columns = {
+        kind: [member.name for member in members],
+        "": [member.summary for member in members],
+        "for": [", ".join(member.suits) for member in members],
+        "options": [", ".join(option.name for option in member.options) for member in members],
+    }
+    told = {name: cells for name, cells in columns.items() if name != "for" or any(cells)}
+    show_table(tuple(told), list(zip(*told.values(), strict=True)))

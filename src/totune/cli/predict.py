@@ -5,6 +5,7 @@ import io
 import json as json_format
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     ("To the screen:", "totune predict studies/reviews/best new.csv"),
     ("To a file (csv, tsv or jsonl):", "totune predict model new.txt --output predictions.csv"),
+    ("Tagged words, one a line:", "totune predict model new.txt --output predictions.conll"),
 )
 FORMATS = (".csv", ".tsv", ".jsonl")
 CONLL = ".conll"  # of tagged words alone
@@ -43,7 +45,8 @@ def run(
     input: Annotated[
         str,
         typer.Argument(
-            metavar="INPUT", help="A table with the columns of the training data, or a text a line."
+            metavar="INPUT",
+            help="A table with the columns of the training data, a text a line, or a CoNLL file.",
         ),
     ],
     output: Annotated[
@@ -56,10 +59,9 @@ def run(
     encoding: Encoding = None,
     json: Json = False,
 ) -> None:
-    """Predict a label or a score for every row, in order, with its probability."""
-    if output is not None and output.suffix not in (*FORMATS, CONLL):
-        hint = did_you_mean(output.suffix, (*FORMATS, CONLL))
-        raise ConfigError(f"--output {output} ends in none of the formats written. {hint}")
+    """Predict a label (with its probability), a score or tags for every row, in order."""
+    if output is not None:
+        _check_output(output)
     from totune.data.sources import read_inputs
     from totune.export import load_model
 
@@ -68,6 +70,7 @@ def run(
         raise ConfigError(f"--output {output}: {CONLL} is for models that tag words.")
     scheme = tag_scheme_of(model)
     inputs = read_inputs(input, columns_of(model), encoding=encoding, tag_scheme=scheme)
+    tell_missing_documents(model, inputs)
     rows = predictions(model, inputs)
     if output is not None:
         output.write_text(as_text(rows, output.suffix), encoding="utf-8")
@@ -76,6 +79,27 @@ def run(
         return emit({"rows": len(rows), "output": output, "predictions": None if output else rows})
     if output is None:
         typer.echo(as_text(rows, ".csv"), nl=False)
+
+
+def _check_output(output: Path) -> None:
+    if output.suffix not in (*FORMATS, CONLL):
+        hint = did_you_mean(output.suffix, (*FORMATS, CONLL))
+        raise ConfigError(f"--output {output} ends in none of the formats written. {hint}")
+    if not output.parent.is_dir():
+        raise ConfigError(f"--output {output}: there is no folder {output.parent}; make it first.")
+    if output.is_dir():
+        raise ConfigError(f"--output {output} is a folder; name a file.")
+
+
+def tell_missing_documents(model: "Predictor", rows: "Examples") -> None:
+    """Says so where the model learnt sentences in their documents and these rows name none."""
+    in_context = model.about.get("framing", {}).get("document_context", False)
+    if in_context and model.about["columns"].get("document") and rows.documents is None:
+        typer.echo(
+            "warning: the model was trained on sentences in their documents, and this input marks "
+            "no documents: each sentence is read alone, which may cost accuracy.",
+            err=True,
+        )
 
 
 def columns_of(model: "Predictor") -> Any:
@@ -100,9 +124,11 @@ def predictions(model: "Predictor", rows: "Examples") -> list[dict[str, Any]]:
     scores = model.task.scores(outputs)
     labels = model.task.decode(indices)
     if rows.words is not None:
-        return [
-            {"tokens": words, "tags": tags} for words, tags in zip(rows.words, labels, strict=True)
-        ]
+        pairs = zip(rows.words, labels, strict=True)
+        tagged: list[dict[str, Any]] = [{"tokens": words, "tags": tags} for words, tags in pairs]
+        for row, document in zip(tagged, rows.documents or (), strict=bool(rows.documents)):
+            row["document"] = document
+        return tagged
     found: list[dict[str, Any]] = [{"prediction": label} for label in labels]
     if scores is not None:
         for row, index, probabilities in zip(found, indices, scores, strict=True):
@@ -117,7 +143,7 @@ def as_text(rows: Sequence[dict[str, Any]], suffix: str) -> str:
     if rows and "tags" in rows[0]:
         if suffix == CONLL:
             return _conll(rows)
-        rows = [{name: " ".join(words) for name, words in row.items()} for row in rows]
+        rows = [{name: _cell(row, name) for name in ("tokens", "tags")} for row in rows]
     names = list(rows[0]) if rows else ["prediction"]
     stream = io.StringIO()
     delimiter = "\t" if suffix == ".tsv" else ","
@@ -127,10 +153,17 @@ def as_text(rows: Sequence[dict[str, Any]], suffix: str) -> str:
     return stream.getvalue()
 
 
+def _cell(row: dict[str, Any], name: str) -> str:
+    """Words or tags with spaces between; as a JSON list where a word itself holds white space."""
+    if all(word.split() == [word] for word in row["tokens"]):
+        return " ".join(row[name])
+    return json_format.dumps(row[name], ensure_ascii=False)
+
+
 def _conll(rows: Sequence[dict[str, Any]]) -> str:
     """Sentences in CoNLL's columns: a word and its tag on each line, a blank line after them.
 
-    Between them is a space, or a tab where any word holds a space.
+    Between them is a space, or a tab where any word holds a space. Documents begin as in CoNLL.
     """
     # What ends a line or a field cannot stand in a word.
     sentences = [[re.sub(r"[\t\r\n]", " ", word) for word in row["tokens"]] for row in rows]
@@ -139,4 +172,8 @@ def _conll(rows: Sequence[dict[str, Any]]) -> str:
         "".join(f"{word}{separator}{tag}\n" for word, tag in zip(words, row["tags"], strict=True))
         for words, row in zip(sentences, rows, strict=True)
     ]
-    return "".join(f"{block}\n" for block in blocks)
+    documents = [row.get("document") for row in rows]
+    begins = [new is not None and new != old for old, new in pairwise([None, *documents])]
+    start = f"-DOCSTART-{separator}O\n\n"
+    both = zip(begins, blocks, strict=True)
+    return "".join(f"{start if begin else ''}{block}\n" for begin, block in both)

@@ -28,7 +28,7 @@ def audit(parts: Mapping[SplitName, Examples], task: TaskName, source: str) -> l
     """
     _check_variety(parts["train"], task, source)
     if task == "tagging":
-        return [*_repeated_sentences(parts), *_unseen_tags(parts)]
+        return [*_repeated_sentences(parts), *_unseen_tags(parts), *_untagged(parts)]
     warnings = [*_repeats(parts), *_contradictions(parts)]
     if task == "classification":
         warnings += [*_unseen(parts), *_rare(parts["train"])]
@@ -103,6 +103,14 @@ def _unseen_tags(parts: Mapping[SplitName, Examples]) -> list[str]:
                 f"({_classes(unseen)}); no model can predict them."
             )
     return warnings
+
+
+def _untagged(parts: Mapping[SplitName, Examples]) -> list[str]:
+    return [
+        f"Every {name} word is tagged 'O': {name} scores cannot tell models apart."
+        for name, split in parts.items()
+        if {tag for tags in split.labels or () for tag in classes_of(tags)} == {"O"}
+    ]
 
 
 def _contradictions(parts: Mapping[SplitName, Examples]) -> list[str]:

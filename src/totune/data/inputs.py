@@ -24,6 +24,7 @@ def read_inputs(
     *,
     encoding: str | None = None,
     tag_scheme: Scheme = "iob2",
+    labelled: bool = False,
 ) -> Examples:
     """Reads texts for a trained model, one example for each, in their order.
 
@@ -38,6 +39,7 @@ def read_inputs(
         columns: the columns the model was trained on.
         encoding: of a text file; UTF-8 if not named.
         tag_scheme: what the model was trained on; tags of another scheme are converted to it.
+        labelled: whether rows of a table that have no label are left out; not for tagging.
 
     Returns:
         The examples; empty texts stay. Labels are None unless every row has one.
@@ -57,10 +59,11 @@ def read_inputs(
         lines = text.removesuffix("\n").split("\n")
         if is_trees(text):
             sentences_alone = read_table(path, encoding).without_parts()
-            return _from_table(sentences_alone, replace(columns, text="sentence"))
+            return _from_table(sentences_alone, replace(columns, text="sentence"), labelled)
         if columns.text not in lines[0].split("\t"):
-            return _from_lines(lines, path, columns)
-    return _from_table(read_table(path, encoding), columns)
+            unlabelled = _from_lines(lines, path, columns)
+            return unlabelled.take([]) if labelled else unlabelled
+    return _from_table(read_table(path, encoding), columns, labelled)
 
 
 def _from_texts(texts: Sequence[object], columns: Columns) -> Examples:
@@ -93,20 +96,25 @@ def _from_lines(lines: Sequence[str], path: Path, columns: Columns) -> Examples:
     return _examples([parts[0] for parts in split], [parts[1] for parts in split], numbers)
 
 
-def _from_table(table: Table, columns: Columns) -> Examples:
+def _from_table(table: Table, columns: Columns, labelled: bool) -> Examples:
     refuse_ragged(table)
+    labels = _labels(table, columns)
+    present = [at for at, label in enumerate(labels) if label is not None]
     if columns.pair is None and len(table.columns) == 1:
-        return _examples(next(iter(table.columns.values())), None, table.rows)
-    texts = require(table, columns.text, "text")
-    pairs = None if columns.pair is None else require(table, columns.pair, "pair")
-    return replace(_examples(texts, pairs, table.rows), labels=_labels(table, columns))
+        examples = _examples(next(iter(table.columns.values())), None, table.rows)
+    else:
+        texts = require(table, columns.text, "text")
+        pairs = None if columns.pair is None else require(table, columns.pair, "pair")
+        examples = _examples(texts, pairs, table.rows)
+    if not labelled and len(present) < len(table):
+        return examples
+    found = tuple(label for label in labels if label is not None)
+    return replace(examples.take(present), labels=found)
 
 
-def _labels(table: Table, columns: Columns) -> tuple[Label, ...] | None:
+def _labels(table: Table, columns: Columns) -> list[Label | None]:
     cells = table.columns.get(columns.label or "")
-    labels = [] if cells is None else read_labels(cells, columns.task)
-    present = tuple(label for label in labels if label is not None)
-    return present if len(present) == len(table) else None
+    return [] if cells is None else read_labels(cells, columns.task)
 
 
 def _examples(texts: Sequence[Cell], pairs: Sequence[Cell] | None, rows: Sequence[int]) -> Examples:

@@ -16,6 +16,7 @@ from totune.data.documents import (
 )
 from totune.data.examples import Examples, Label, SplitName, TaskName
 from totune.data.targets import classes_of
+from totune.data.wording import counted
 from totune.errors import ConfigError, DataError
 
 DEV_SHARE = 0.1
@@ -62,8 +63,8 @@ def complete(
         return Splits(parts, ())
     if len(train) < MIN_ROWS:
         raise DataError(
-            f"{source} has {len(train)} usable rows; at least {MIN_ROWS} are needed to make the "
-            f"{' and '.join(missing)} split. Add rows, or give train, dev and test files."
+            f"{source} has {counted(len(train), 'usable row')}; at least {MIN_ROWS} are needed to "
+            f"make the {' and '.join(missing)} split. Add rows, or give train, dev and test files."
         )
     rows = np.arange(len(train))
     eligible = np.isin(rows, sorted(rows if whole is None else whole))

@@ -26,7 +26,8 @@ def extract_tagged(table: Table, columns: Columns) -> Extracted:
             or no row is usable.
     """
     assert columns.label is not None
-    sentences = [read_words(cell) for cell in require(table, columns.text, "text")]
+    cells = require(table, columns.text, "text")
+    sentences = [read_words(cell) for cell in cells]
     tags = read_labels(require(table, columns.label, "label"), "tagging")
     if all(own is None for own in tags):
         raise DataError(
@@ -34,13 +35,15 @@ def extract_tagged(table: Table, columns: Columns) -> Extracted:
             "--label."
         )
     check_lengths(table, columns, sentences, tags)
-    empty = [at for at, words in enumerate(sentences) if not words]
+    broken = [at for at, words in enumerate(sentences) if words is None and cells[at]]
+    empty = [at for at, words in enumerate(sentences) if not words and at not in set(broken)]
     untagged = [at for at, words in enumerate(sentences) if words and tags[at] is None]
-    dropped = {*empty, *untagged}
+    dropped = {*broken, *empty, *untagged}
     kept = [at for at in range(len(table)) if at not in dropped]
     blank = [at for at in kept if not all(word.strip() for word in sentences[at] or ())]
     notes = left_out(table, empty, f"sentence without words in {columns.text!r}")
     warnings = [
+        *left_out(table, broken, f"row without a list of words in {columns.text!r}"),
         *left_out(table, untagged, f"sentence without usable {columns.label!r}"),
         *left_out(table, blank, "sentence with an empty word", f"read as {BLANK_WORD!r}"),
     ]

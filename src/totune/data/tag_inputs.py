@@ -84,7 +84,7 @@ def _table(path: Path, columns: Columns, encoding: str | None) -> Table:
     if table_suffix(path.name) != ".txt":
         return read_table(path, encoding)
     text = decode(read_bytes(path)[0], path, encoding)
-    if is_conll(text) or is_words_only(text):
+    if is_conll(f"{text}\n\n") or is_words_only(text):  # even a single sentence
         return read_conll(text, path)
     lines = text.removesuffix("\n").split("\n")
     cells = [as_cell(line.split()) for line in lines]

@@ -56,7 +56,7 @@ class ListColumn:
 
 
 def list_columns(table: Table) -> Mapping[str, ListColumn]:
-    """The columns whose every sampled value is a list of words or numbers, in order."""
+    """The columns whose sampled values are lists of words or numbers, most of them, in order."""
     at = np.linspace(0, len(table) - 1, num=min(len(table), SAMPLE)).astype(int)
     found = {}
     for name, cells in table.columns.items():
@@ -67,15 +67,11 @@ def list_columns(table: Table) -> Mapping[str, ListColumn]:
 
 
 def _list_column(name: str, cells: Sequence[Cell]) -> ListColumn | None:
-    lists = []
-    items: list[Any] = []
-    for cell in cells:
-        values = None if cell is None else _as_list(cell)
-        if cell is not None and values is None:
-            return None
-        lists.append(None if values is None else read_words(cell))
-        items += values or ()
-    if not items:
+    lists = [read_words(cell) for cell in cells]
+    items = [item for cell in cells for item in _as_list(cell) or ()]
+    given = sum(cell is not None for cell in cells)
+    # A few broken cells must not hide a column: another would be taken for the words.
+    if not items or 2 * sum(items is not None for items in lists) <= given:
         return None
     return ListColumn(name, tuple(lists), all(isinstance(item, str) for item in items))
 

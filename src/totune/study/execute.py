@@ -95,7 +95,7 @@ def check_plans(runs: Runs, context: Context) -> None:
         except ConfigError as error:
             faults += error.faults
     if faults:
-        raise ConfigError(faults)
+        raise ConfigError(list(dict.fromkeys(faults)))
 
 
 def best_run(records: Sequence[RunRecord], label: str, metric: str) -> RunRecord | None:

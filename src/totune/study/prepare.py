@@ -189,6 +189,7 @@ def prepare(data: Any, settings: Settings, progress: Progress) -> Context:
         max_length=max_length,
         devices=devices,
         progress=progress,
+        split_seed=settings.split_seed,
     )
 
 

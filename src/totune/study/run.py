@@ -49,6 +49,7 @@ class Context:
         task: the label space.
         loaded: the pretrained encoder and its tokenizer; never trained itself.
         max_length: the longest input, in word pieces.
+        split_seed: what fixed the splits that the data itself does not have.
     """
 
     dataset: Dataset
@@ -60,6 +61,7 @@ class Context:
     max_length: int
     devices: Devices
     progress: Progress
+    split_seed: int = 0
     _splits: dict[tuple[SplitName, Framing], Split] = field(default_factory=dict)
 
     def split(self, name: SplitName, framing: Framing) -> Split:
@@ -86,11 +88,13 @@ class Context:
     def _tell_truncated(self, name: str, units: Units) -> None:
         pieces = units.pieces
         if pieces.truncated:
+            at_limit = self.max_length >= self.loaded.encoder.max_length
+            remedy = "this encoder reads no more" if at_limit else "--max-length raises the limit"
             share = 100 * pieces.truncated / len(pieces)
             what = "rows" if len(pieces) == len(units) else "texts"  # of pairs encoded apart
             self.progress.warn(
-                f"{pieces.truncated} of {len(pieces)} {name} {what} ({share:.1f}%) are longer than "
-                f"{self.max_length} word pieces and were cut; --max-length raises the limit."
+                f"{pieces.truncated:,} of {len(pieces):,} {name} {what} ({share:.1f}%) are longer "
+                f"than {self.max_length} word pieces and were cut; {remedy}."
             )
 
     def embed(self, examples: Examples) -> np.ndarray:

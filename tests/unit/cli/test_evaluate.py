@@ -53,5 +53,20 @@ def test_an_unknown_split_is_named(model: Path):
 
 
 def test_rows_without_labels_cannot_be_measured(model: Path, tmp_path: Path):
-    with pytest.raises(DataError, match="no labels"):
+    with pytest.raises(DataError, match=r"plain\.csv has no labels .* 'verdict'"):
         evaluate(model, write(tmp_path / "plain.csv", "review\na joy\n"))
+
+
+def test_rows_without_labels_are_left_out_of_a_file(model: Path, tmp_path: Path):
+    path = write(tmp_path / "some.csv", ROWS + "a neutral thing,\n")
+    words = ["evaluate", str(model), str(path), "--json"]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert json.loads(result.stdout)["rows"] == 3
+    assert "1 of 4 rows left out: no 'verdict'." in result.stderr
+
+
+def test_a_split_that_is_drawn_from_train_is_told(model: Path, tmp_path: Path):
+    write(tmp_path / "train.csv", "review,verdict\n" + "a joy,pos\na bore,neg\n" * 10)
+    words = ["evaluate", str(model), str(tmp_path), "--json"]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert "test (2 rows) drawn from train" in result.stderr

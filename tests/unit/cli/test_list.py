@@ -41,3 +41,12 @@ def test_a_person_gets_a_table():
 def test_an_unknown_kind_gets_the_nearest():
     with pytest.raises(ConfigError, match=r"called 'head'\. Did you mean 'heads'"):
         listed("head")
+
+
+def test_heads_say_what_data_they_are_for():
+    suits = {head["name"]: head["suits"] for head in json.loads(listed("heads", "--json"))["heads"]}
+    assert suits["crf"] == ["tagging"]
+    assert suits["esim"] == suits["siamese"] == ["pairs"]
+    assert suits["linear"] == ["texts", "pairs", "tagging"]
+    assert "for" in listed("heads").splitlines()[0].split()
+    assert "for" not in listed("strategies").splitlines()[0].split()

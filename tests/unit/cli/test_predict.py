@@ -1,15 +1,18 @@
 """`totune predict`."""
 
 import csv
+import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
 from totune.cli.app import app
-from totune.cli.predict import as_text
+from totune.cli.predict import as_text, tell_missing_documents
 from totune.data.conll import read_conll
+from totune.data.examples import Examples
 from totune.errors import ConfigError, DataError, ModelError
 
 
@@ -77,3 +80,48 @@ def test_a_missing_column_is_named(model: Path, tmp_path: Path):
     path.write_text("id,reviews\n1,a joy\n", encoding="utf-8")
     with pytest.raises(DataError, match="reviews"):
         predict(model, path)
+
+
+def test_words_that_hold_spaces_stay_whole_in_a_table():
+    rows = [
+        {"tokens": ("to", "New York"), "tags": ("O", "B-LOC")},
+        {"tokens": ("to", "Paris"), "tags": ("O", "B-LOC")},
+    ]
+    assert list(csv.reader(io.StringIO(as_text(rows, ".csv")))) == [
+        ["tokens", "tags"],
+        ['["to", "New York"]', '["O", "B-LOC"]'],
+        ["to Paris", "O B-LOC"],
+    ]
+
+
+def test_a_missing_folder_is_told_before_anything_is_read(tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"there is no folder .*none; make it first"):
+        predict("nowhere", "nothing", "--output", tmp_path / "none" / "out.csv")
+
+
+@pytest.mark.parametrize(
+    ("framing", "document", "documents", "told"),
+    [
+        ({"document_context": True}, "document", None, True),
+        ({"document_context": True}, "document", (0,), False),
+        ({"document_context": True}, None, None, False),
+        ({"document_context": False}, "document", None, False),
+        ({}, "document", None, False),
+    ],
+)
+def test_sentences_without_their_documents_are_told(
+    framing: dict[str, bool],
+    document: str | None,
+    documents: tuple[int, ...] | None,
+    told: bool,
+    capsys: pytest.CaptureFixture[str],
+):
+    model = SimpleNamespace(about={"framing": framing, "columns": {"document": document}})
+    tell_missing_documents(model, Examples(("a",), documents=documents))  # type: ignore[arg-type]
+    assert ("marks no documents" in capsys.readouterr().err) is told
+
+
+def test_a_folder_is_no_output(tmp_path: Path):
+    (tmp_path / "out.csv").mkdir()
+    with pytest.raises(ConfigError, match="is a folder"):
+        predict("nowhere", "nothing", "--output", tmp_path / "out.csv")

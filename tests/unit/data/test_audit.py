@@ -114,3 +114,11 @@ def test_one_tag_is_an_error() -> None:
     train = tagged(("Rome 1996", "O O"), ("Rome", "O"))
     with pytest.raises(DataError, match="all 2 usable train rows have one tag, 'O'"):
         warnings(train, train, train, "tagging")
+
+
+def test_a_split_without_spans_is_told() -> None:
+    train = Examples(("a b", "c"), (("O", "B-X"), ("O",)), words=(("a", "b"), ("c",)))
+    spanless = train.take([1])
+    assert warnings(train, spanless, train.take([0]), "tagging") == [
+        "Every dev word is tagged 'O': dev scores cannot tell models apart."
+    ]

@@ -88,3 +88,18 @@ def test_no_row_goes_missing(tmp_path: Path) -> None:
 def test_a_text_in_place_of_a_path_is_explained() -> None:
     with pytest.raises(DataError, match="Texts themselves are given as a list"):
         read_inputs("a great film", SINGLE)
+
+
+def test_rows_without_labels_can_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("text,label\none,x\ntwo,\nthree,y\n", encoding="utf-8")
+    columns = Columns("text", "label")
+    assert read_inputs(path, columns).labels is None
+    read = read_inputs(path, columns, labelled=True)
+    assert (read.texts, read.labels) == (("one", "three"), ("x", "y"))
+
+
+def test_lines_of_text_have_no_labels(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("one\ntwo\n", encoding="utf-8")
+    assert len(read_inputs(path, Columns("text", "label"), labelled=True)) == 0

@@ -1,7 +1,7 @@
 import pytest
 
 from totune.data.examples import Columns, Examples
-from totune.data.tables import Table, table_of
+from totune.data.tables import Cell, Table, table_of
 from totune.data.tag_extraction import extract_tagged, rewrite, scheme_note
 from totune.errors import DataError
 
@@ -89,3 +89,13 @@ def test_the_scheme_is_said() -> None:
     assert scheme_note("tags", "iob2", "iob2") == "The tags in 'tags' follow IOB2."
     assert scheme_note("tags", "iob1", "iob2").endswith("follow IOB1; they are converted to IOB2.")
     assert "follow no scheme of spans (IOB1, IOB2, IOBES)" in scheme_note("pos", None, "iob2")
+
+
+def test_a_row_whose_words_are_no_list_is_left_out_with_a_warning() -> None:
+    cells: dict[str, list[Cell]] = {"tokens": ['["a"]', "a b"], "tags": ['["O"]', '["O", "O"]']}
+    columns = Columns("tokens", "tags", task="tagging")
+    read = extract_tagged(Table("a.jsonl", cells, [1, 2], unit="line"), columns)
+    assert read.examples.words == (("a",),)
+    assert read.warnings == (
+        "a.jsonl: 1 row without a list of words in 'tokens', left out (line 2).",
+    )

@@ -98,3 +98,9 @@ def test_other_names_of_columns_are_understood(tmp_path: Path) -> None:
 def test_no_sentence_goes_missing(tmp_path: Path, name: str, content: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_inputs(written(tmp_path / name, content), COLUMNS)
+
+
+def test_a_single_tagged_sentence_is_not_a_sentence_a_line(tmp_path: Path) -> None:
+    read = read_inputs(written(tmp_path / "a.txt", "EU NNP B-ORG\nrejects VBZ O\n"), COLUMNS)
+    assert read.words == (("EU", "rejects"),)
+    assert read.labels == (("B-ORG", "O"),)

@@ -41,3 +41,9 @@ def test_columns_of_lists() -> None:
     assert (found["words"].worded, found["numbers"].worded) == (True, False)
     assert (found["words"].distinct, found["words"].mean_length) == (3, 1.5)
     assert found["words"].fits(found["numbers"])
+
+
+def test_a_broken_cell_does_not_hide_a_column_of_lists() -> None:
+    cells: list[Cell] = ['["a", "b"]', "a b", '["c"]']
+    column = list_columns(Table("a.jsonl", {"words": cells}, [1, 2, 3]))["words"]
+    assert column.lists == (("a", "b"), None, ("c",))

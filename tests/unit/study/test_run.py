@@ -25,7 +25,9 @@ def context(told: Told) -> Context:
     shared: dict[str, Any] = {
         "dataset": SimpleNamespace(splits=lambda: {"train": data}),
         "task": tiny_task("pairs", data),
-        "loaded": SimpleNamespace(tokenizer=tiny_tokenizer()),
+        "loaded": SimpleNamespace(
+            tokenizer=tiny_tokenizer(), encoder=SimpleNamespace(max_length=40)
+        ),
         "max_length": 8,
         "progress": told,
     }
@@ -41,6 +43,13 @@ def test_what_is_cut_is_counted_in_rows_or_in_texts(context: Context, told: Told
         "2 of 2 train rows (100.0%)",
     ]
     assert context.truncated() == {"train": 2}
+    assert told.warned[0].endswith("--max-length raises the limit.")
+
+
+def test_a_limit_that_is_the_encoder_s_own_is_told_as_such(context: Context, told: Told) -> None:
+    context.loaded.encoder.max_length = context.max_length
+    context.split("train", Framing("joint"))
+    assert told.warned[0].endswith("were cut; this encoder reads no more.")
 
 
 def test_the_largest_count_of_what_was_cut_is_kept(context: Context) -> None:
