@@ -3,15 +3,17 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.end_to_end.conftest import Run
 from tests.tiny_data import BAD, GOOD, OTHER
 
 import totune as package
+from totune.errors import ConfigError
 
-PAIR = ("--text", "first", "--pair", "second")
-APART = ("--set", "pair_encoding=separate")
+PAIR = {"text": "first", "pair": "second"}
+APART = {"options": {"pair_encoding": "separate"}}
 Sentence = list[tuple[str, str]]
 
 
@@ -115,31 +117,42 @@ def test_the_record_is_met_again_by_evaluate(totune: Run, study: Path, folder: P
     assert ended.json["metrics"] == pytest.approx(about["metrics"]["test"], abs=1e-6)
 
 
-def test_columns_are_not_written_for_other_tasks(
-    totune: Run, data: Path, folder: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "reviews"
-    options = ("--strategy", "tf-idf", "--out", out)
-    assert totune("train", data / "reviews.csv", *options).code == 0
-    ended = totune("predict", out, data / "reviews.csv", "--output", tmp_path / "x.conll")
-    assert ended.code == 2
-    assert ".conll is for models that tag words" in ended.err
-
-
+@pytest.mark.parametrize(
+    ("source", "head", "settings", "told"),
+    [
+        ("reviews.csv", "esim", {}, "compares two texts, and this data has one per row"),
+        ("reviews.csv", "crf", {}, "cannot be used for the task classification"),
+        ("pairs.csv", "siamese", PAIR, "add --set pair_encoding=separate"),
+        ("pairs.csv", "linear", {**PAIR, **APART}, "half of each pair"),
+        ("", "bcn", {}, "cannot be used for the task tagging"),
+    ],
+)
 def test_heads_that_do_not_fit_are_told_before_a_run(
-    totune: Run, data: Path, folder: Path, tmp_path: Path
+    data: Path,
+    folder: Path,
+    tmp_path: Path,
+    source: str,
+    head: str,
+    settings: dict[str, Any],
+    told: str,
 ) -> None:
-    encoder = ("--model", data / "encoder", "--out", tmp_path / "out", "--strategies")
-    for source, head, more, told in [
-        (data / "reviews.csv", "esim", (), "compares two texts, and this data has one per row"),
-        (data / "reviews.csv", "crf", (), "cannot be used for the task classification"),
-        (folder, "bcn", (), "cannot be used for the task tagging"),
-        (data / "pairs.csv", "siamese", PAIR, "add --set pair_encoding=separate"),
-        (data / "pairs.csv", "linear", (*PAIR, *APART), "half of each pair"),
-    ]:
-        ended = totune("compare", source, *encoder, "fine-tuning", "--head", head, *more)
-        assert ended.code == 2, ended.err
-        assert told in " ".join(ended.err.split())
-    ended = totune("compare", folder, *encoder, "tf-idf")
-    assert ended.code == 2
-    assert "'tf-idf' cannot be used for tagging" in " ".join(ended.err.split())
+    with pytest.raises(ConfigError, match=told) as raised:
+        package.compare(
+            data / source if source else folder,
+            out=tmp_path / "out",
+            model=str(data / "encoder"),
+            strategies=["fine-tuning", "last-2"],
+            head=head,
+            **settings,
+        )
+    assert len(raised.value.faults) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_baselines_that_do_not_fit_are_told_before_a_run(
+    data: Path, folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="'tf-idf' cannot be used for tagging"):
+        package.compare(
+            folder, out=tmp_path / "out", model=str(data / "encoder"), strategies=["tf-idf"]
+        )

@@ -125,3 +125,8 @@ def test_a_folder_is_no_output(tmp_path: Path):
     (tmp_path / "out.csv").mkdir()
     with pytest.raises(ConfigError, match="is a folder"):
         predict("nowhere", "nothing", "--output", tmp_path / "out.csv")
+
+
+def test_columns_are_for_models_that_tag(model: Path, texts: Path, tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"\.conll is for models that tag words"):
+        predict(model, texts, "--output", tmp_path / "x.conll")
