@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+# Workers share the cores, and tiny tensors gain nothing from threads. Before torch is imported.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 
 

@@ -211,6 +211,13 @@ def test_modes_are_restored_and_nothing_is_left_when_the_encoder_fails(
 # The fingerprint of a prefix
 
 
+def named(value: object) -> str:
+    """An id that is the same in every process: a function by its name and what is fixed of it."""
+    if isinstance(value, functools.partial):
+        return f"{value.func.__name__}-{value.keywords}"
+    return getattr(value, "__name__", str(value))
+
+
 def _in_place(encoder: SmallEncoder) -> None:
     with torch.no_grad():
         encoder.layers[0][0].bias[0] += 1e-3
@@ -245,7 +252,7 @@ def _step(encoder: SmallEncoder, **options: bool) -> None:
         functools.partial(_step, foreach=True),
         functools.partial(_step, fused=True),
     ],
-    ids=str,
+    ids=named,
 )
 def test_the_fingerprint_notices_every_change(change: Callable[[SmallEncoder], None]) -> None:
     encoder = SmallEncoder()
@@ -344,7 +351,7 @@ def _other_entry(path: Path) -> None:
         (_folder, "is a directory"),
         (_other_entry, "something else"),
     ],
-    ids=str,
+    ids=named,
 )
 def test_a_damaged_entry_is_reported_once_and_made_again(
     cache: FeatureCache, damage: Callable[[Path], None], reason: str
