@@ -13,6 +13,7 @@ import totune
 SRC = str(Path(totune.__file__).parents[1])
 PROGRAM = """
 import os, signal, typer
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs have it ignored
 from totune.cli.app import app, main
 from totune.errors import ConfigError, DataError, RunError
 
