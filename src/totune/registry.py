@@ -118,7 +118,8 @@ def build(member: type[C], options: Mapping[str, Any], owner: str) -> C:
     except ValidationError as error:
         for fault in error.errors():
             place = ".".join(str(part) for part in fault["loc"]) or "options"
-            faults.append(f"{owner}: {place}={fault.get('input')!r}: {fault['msg']}.")
+            message = fault["msg"].removeprefix("Value error, ")
+            faults.append(f"{owner}: {place}={fault.get('input')!r}: {message}.")
         raise ConfigError(faults) from None
     if faults:
         raise ConfigError(faults)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from totune.data.batches import Batch
+from totune.encoders.inserts.base import Insert
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,14 @@ class Encoder(nn.Module, ABC):
         width: H, the size of a hidden state.
         depth: L, the number of layers above the embeddings.
         max_length: the longest input in word pieces.
+        inserted: what a strategy has put into it, if anything.
     """
 
     kind: str
     width: int
     depth: int
     max_length: int
+    inserted: Insert | None = None
 
     @property
     @abstractmethod

@@ -39,6 +39,8 @@ class TransformersEncoder(Encoder):
 
     Attributes:
         model: the same model, whole; its `state_dict` keeps transformers' names.
+        prefix: what comes before the text in every layer, if an insert has put something there:
+            called with the attention mask [B, T], it says what the model is given instead.
 
     Raises:
         ModelError: if the model's type is not among the supported ones.
@@ -50,9 +52,10 @@ class TransformersEncoder(Encoder):
         self.kind = config.model_type
         self._layout = layout_of(self.kind)
         self.model = model
+        self.prefix: nn.Module | None = None
         self.width = config.hidden_size
         self.depth = config.num_hidden_layers
-        self.max_length = _position_limit(config, self._layout)
+        self.max_length = position_limit(config, self._layout)
         accepts_segments = "token_type_ids" in inspect.signature(model.forward).parameters
         self._has_segments = accepts_segments and getattr(config, "type_vocab_size", 0) > 1
 
@@ -111,10 +114,16 @@ class TransformersEncoder(Encoder):
                 names.append(layout.after_first)
             if depth == self.depth and layout.after_last:
                 names.append(layout.after_last)
-        return {f"model.{name}": self.model.get_submodule(name) for name in self._present(names)}
+        found = {f"model.{name}": self.model.get_submodule(name) for name in self._present(names)}
+        return found | {"prefix": self.prefix} if depth == 0 and self.prefix else found
+
+    def layer(self, depth: int) -> nn.Module:
+        """Layer `depth`, from 1; where layers share weights, the same module for several."""
+        return self._layers()[depth - 1]
 
     def read_first_token_only(self) -> None:
-        only_first_token(self.model)
+        if self.prefix is None:  # that path would leave it out
+            only_first_token(self.model)
 
     def prepare_training(self, device: torch.device) -> None:
         accelerate_encoder(self.model, device)
@@ -123,19 +132,25 @@ class TransformersEncoder(Encoder):
         """A hash (32 hexadecimal digits) of the configuration and the weights as they are now."""
         facts = {
             name: value
-            for name, value in self.model.config.to_dict().items()
+            # What is not the default: a later version of transformers knows more options.
+            for name, value in self.model.config.to_diff_dict().items()
             if name not in _NOT_IDENTITY and not name.startswith("_")
         }
         hasher = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode())
-        for name, tensor in sorted(self.model.state_dict().items()):
+        for name, tensor in sorted(self._weights().items()):
             hasher.update(f"\n{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
             raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-            hasher.update(memoryview(raw.numpy()))
+            hasher.update(raw.numpy().data)
         return hasher.hexdigest()[:32]
+
+    def _weights(self) -> dict[str, Tensor]:
+        """Every tensor by name; those of a prefix are called by other names than the model's."""
+        before = {} if self.prefix is None else self.prefix.state_dict(prefix="prefix.")
+        return {**self.model.state_dict(), **before}
 
     def _run_whole(self, batch: Batch, last: int) -> list[Tensor]:
         """Outputs of blocks 0..last, each [B, T, H]."""
-        inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
+        inputs = {"input_ids": batch.input_ids, **self._seen(batch)}
         if self._has_segments and batch.token_type_ids is not None:
             inputs["token_type_ids"] = batch.token_type_ids
         return outputs_of(self._closers()[: last + 1], lambda: self.model(**inputs))
@@ -153,9 +168,15 @@ class TransformersEncoder(Encoder):
         closers = self._closers()[first + 1 : last + 1]
         with replaced(self.model, replacements):
             return outputs_of(
-                closers,
-                lambda: self.model(inputs_embeds=states, attention_mask=batch.attention_mask),
+                closers, lambda: self.model(inputs_embeds=states, **self._seen(batch))
             )
+
+    def _seen(self, batch: Batch) -> dict[str, Any]:
+        """The model's inputs that say what its attention sees."""
+        if self.prefix is None:
+            return {"attention_mask": batch.attention_mask}
+        seen: dict[str, Any] = self.prefix(batch.attention_mask)
+        return seen
 
     def _closers(self) -> list[nn.Module]:
         """For each block, the module whose output is the block's output."""
@@ -194,7 +215,7 @@ def _has_module(model: nn.Module, name: str) -> bool:
     return isinstance(owner, nn.Module)
 
 
-def _position_limit(config: PretrainedConfig, layout: Layout) -> int:
+def position_limit(config: PretrainedConfig, layout: Layout) -> int:
     """The longest input, in word pieces, that the position table has room for."""
     taken = (config.pad_token_id or 0) + 1 if layout.positions_after_padding else 0
     return int(config.max_position_embeddings) - taken
