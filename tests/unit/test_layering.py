@@ -11,8 +11,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = {"tasks", "heads", "strategies", "baselines"}
 # What members of a plug-in folder may share.
-FOUNDATIONS = {"base", "phases", "linear_model", "saving", "text_features"}
-COMPOSING: set[tuple[str, str]] = set()  # (member, member it is composed of)
+FOUNDATIONS = {"base", "phases", "rates", "linear_model", "saving", "text_features"}
+COMPOSING = {  # (member, member it is composed of)
+    ("totune.strategies.stack_and_finetune", "totune.strategies.fine_tuning"),
+}
 DOORS = {"totune", "totune.__main__"}  # they open onto everything, and lazily
 
 Imports = dict[str, set[str]]  # module -> the package's modules it imports

@@ -1,6 +1,7 @@
 """`totune plan`: what a strategy would train, before anything is trained."""
 
-from dataclasses import asdict
+import re
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,14 +14,21 @@ from totune.errors import ConfigError
 if TYPE_CHECKING:
     from totune.heads.base import Head
     from totune.model import Model
-    from totune.strategies.phases import Phase
+    from totune.strategies.phases import Group, Phase
     from totune.tasks.base import Task
+
+# Tables of trainable parameters leave it out, since its size is the task's, not the strategy's.
+LAST_LAYER = r"head\.(.*\.)?out\.(weight|bias)"
 
 EXAMPLES = examples(
     ("The top two layers of the default encoder:", "totune plan last-2"),
     (
         "A rate for each layer, on an encoder of which only config.json is there:",
         "totune plan fine-tuning --model configs/bert --set layer_decay=0.9",
+    ),
+    (
+        "Adapters, one for three layers, and what they train:",
+        "totune plan adapters --model configs/bert --set sharing=every-3 --json",
     ),
 )
 
@@ -43,10 +51,16 @@ def run(
     for number, phase in enumerate(facts["phases"], start=1):
         typer.echo(f"\nPhase {number}: {phase['name']}. {phase['schedule']}, {phase['stop']}.")
         show_table(
-            ("part", "parameters", "learning rate", "weight decay"),
-            [(row["part"], f"{row['parameters']:,}", *_rates(row)) for row in phase["parts"]],
+            ("part", "kinds", "parameters", "learning rate", "weight decay"),
+            [
+                (row["part"], row["kinds"], f"{row['parameters']:,}", *_rates(row))
+                for row in phase["parts"]
+            ],
         )
-        typer.echo(f"{phase['trainable']:,} parameters train")
+        without = phase["trainable_without_last_classifier"]
+        typer.echo(
+            f"{phase['trainable']:,} parameters train, {without:,} without the head's last layer"
+        )
 
 
 def _rates(row: dict[str, Any]) -> tuple[str, str]:
@@ -111,30 +125,46 @@ def _task(head: "Head", num_labels: int) -> "Task":
 
 
 def _phase(model: "Model", phase: "Phase") -> dict[str, Any]:
-    """A phase as plain data; every part with the rate of the first group that covers it."""
-    parts, counted = [], dict[int, int]()
+    """A phase as plain data; every part with what trains of it, at which rate, and the rest."""
+    from totune.strategies.coverage import assign
+
+    trained, unique = assign(model, phase.train), model.unique_parameters()
+    names = {id(parameter): name for name, parameter in unique.items()}
+    rows = []
     for part, named in model.parts().items():
-        group = next((group for group in phase.train if group.covers(part)), None)
-        sizes = {id(parameter): parameter.numel() for _, parameter in named}
-        if group is not None:
-            counted |= sizes  # shared layers count once
-        parts.append(
-            {
-                "part": part,
-                "parameters": sum(sizes.values()),
-                "learning_rate": group and group.learning_rate,
-                "weight_decay": group and group.weight_decay,
-            }
-        )
+        sizes = dict[Any, int]()
+        for _, parameter in named:
+            group = trained.get(names[id(parameter)])
+            sizes[group] = sizes.get(group, 0) + parameter.numel()
+        rows += [_row(part, group, size) for group, size in sizes.items()]
+    last = [name for name in trained if re.fullmatch(LAST_LAYER, name)]
+    trainable = sum(unique[name].numel() for name in trained)
     return {
         "name": phase.name,
         "schedule": _words(phase.schedule),
         "stop": _words(phase.stop),
-        "trainable": sum(counted.values()),
-        "parts": [part for part in parts if part["parameters"]],
+        "trainable": trainable,  # layers that share weights count once
+        "trainable_without_last_classifier": trainable - sum(unique[n].numel() for n in last),
+        "parts": rows,
+    }
+
+
+def _row(part: str, group: "Group | None", size: int) -> dict[str, Any]:
+    return {
+        "part": part,
+        "kinds": "" if group is None else ", ".join(group.kinds) or "all",
+        "parameters": size,
+        "learning_rate": group and group.learning_rate,
+        "weight_decay": group and group.weight_decay,
     }
 
 
 def _words(item: Any) -> str:
-    options = ", ".join(f"{name}={value}" for name, value in asdict(item).items())
-    return f"{type(item).__name__}({options})"
+    options = (f"{field.name}={_text(getattr(item, field.name))}" for field in fields(item))
+    return f"{type(item).__name__}({', '.join(options)})"
+
+
+def _text(value: Any) -> str:
+    if is_dataclass(value):
+        return _words(value)
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
-from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
+from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Ratio, Share, Strategy
+from totune.strategies.phases import Epochs, Group, Phase
+from totune.strategies.rates import ScheduleName, above_layers, by_block, schedule_of
 
 
 @STRATEGIES.register("fine-tuning")
@@ -14,28 +15,28 @@ class FineTuning(Strategy):
 
     Attributes:
         learning_rate: peak rate of the head and, with `layer_decay` 1, of everything.
-        layer_decay: each block trains at this times the rate of the block above it;
-            Peters et al. use 0.4 for ELMo (A.1), 1 gives one rate.
-        warmup_ratio: share of the steps with rising rate; it then falls linearly to 0.
+        layer_decay: each block trains at this times the rate of the block above it; Peters et al.
+            use 0.4 for ELMo (A.1), Howard and Ruder (2018) 1 / 2.6, 1 gives one rate.
+        schedule: how the rate moves: `linear` rise and fall, `slanted-triangular` (Howard and
+            Ruder 2018), or `constant`.
+        warmup_ratio: share of the steps with rising rate (cut_frac of slanted-triangular).
+        ratio: of slanted-triangular: how many times smaller its lowest rate is than its peak.
     """
 
     learning_rate: Rate = 1e-4
     layer_decay: Rate = 1.0
     weight_decay: Decay = 0.01
     num_train_epochs: Count = 3
+    schedule: ScheduleName = "linear"
     warmup_ratio: Share = 0.1
+    ratio: Ratio = 32.0
 
     def plan(self, model: Model) -> list[Phase]:
-        depth = model.encoder.depth
-        above = tuple(self._group(part, 0) for part in ("head", "mixing", "pooler"))
+        rates = self.learning_rate, self.weight_decay
         if self.layer_decay == 1.0:
-            below = tuple(self._group(part, 0) for part in ("layer.*", "embeddings"))
+            below = tuple(Group(part, *rates) for part in ("layer.*", "embeddings"))
         else:
-            layers = tuple(self._group(f"layer.{d}", depth - d + 1) for d in range(depth, 0, -1))
-            below = (*layers, self._group("embeddings", depth + 1))
-        schedule = LinearDecay(self.warmup_ratio)
-        return [Phase("all", above + below, schedule, Epochs(self.num_train_epochs))]
-
-    def _group(self, parts: str, below_head: int) -> Group:
-        rate = self.learning_rate * self.layer_decay**below_head
-        return Group(parts, rate, self.weight_decay)
+            below = by_block(model.encoder.depth, *rates, self.layer_decay)
+        schedule = schedule_of(self.schedule, self.warmup_ratio, self.ratio)
+        stop = Epochs(self.num_train_epochs)
+        return [Phase("all", above_layers(*rates) + below, schedule, stop)]

@@ -3,8 +3,12 @@
 All of it is plain data with pure functions, so a plan can be printed before anything is trained.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import ClassVar, Literal
+
+Kind = Literal["weight", "bias", "norm", "inserted"]
 
 
 @dataclass(frozen=True)
@@ -16,14 +20,17 @@ class Group:
             "mixing", "head"), with `*` as a wildcard.
         learning_rate: the peak rate of this group.
         weight_decay: decoupled weight decay; biases and norms are always exempt.
+        kinds: which kinds of parameters of these parts; () for all. `norm` are a norm's weight and
+            bias, `bias` all other biases, `inserted` what the strategy put in.
     """
 
     parts: str
     learning_rate: float
     weight_decay: float = 0.01
+    kinds: tuple[Kind, ...] = ()
 
-    def covers(self, part: str) -> bool:
-        return fnmatchcase(part, self.parts)
+    def covers(self, part: str, kind: Kind) -> bool:
+        return fnmatchcase(part, self.parts) and (not self.kinds or kind in self.kinds)
 
 
 @dataclass(frozen=True)
@@ -49,14 +56,78 @@ class LinearDecay:
 
 
 @dataclass(frozen=True)
+class SlantedTriangular:
+    """Short linear rise, long linear fall (Howard and Ruder 2018, section 3.2, equation 3).
+
+    With T steps and n = step + 1, cut = floor(T cut_frac); p = n / cut if n < cut, else
+    1 - (n - cut) / (T - cut); the share of the peak rate is (1 + p (ratio - 1)) / ratio. The paper
+    begins with n = 0; here, as in AllenNLP, the first update is n = 1.
+
+    Attributes:
+        cut_frac: the share of the steps in which the rate rises.
+        ratio: how many times smaller the lowest rate is than the peak.
+    """
+
+    cut_frac: float = 0.1
+    ratio: float = 32.0
+
+    def factor(self, step: int, total: int) -> float:
+        """The share of the peak rate at `step` (counted from 0) of `total`."""
+        done, cut = step + 1, int(total * self.cut_frac)
+        rise = done / cut if done < cut else 1 - (done - cut) / max(1, total - cut)
+        return (1 + rise * (self.ratio - 1)) / self.ratio
+
+
+Curve = Constant | LinearDecay | SlantedTriangular
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """One phase's stretch of a schedule that runs over several phases.
+
+    Attributes:
+        schedule: the whole.
+        done: the share of it that lies before this phase.
+        share: the share that this phase is.
+    """
+
+    schedule: Curve
+    done: float
+    share: float
+
+    def factor(self, step: int, total: int) -> float:
+        """The share of the peak rate at `step` (counted from 0) of the phase's `total`."""
+        whole = round(total / self.share)
+        return self.schedule.factor(round(self.done * whole) + step, whole)
+
+
+Schedule = Curve | Stretch
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The epochs of a phase so far, by the deciding metric, higher being better.
+
+    Attributes:
+        dev: after each epoch.
+        train: after each epoch, dropout off; empty unless the stop `compares`.
+    """
+
+    dev: Sequence[float]
+    train: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
 class Epochs:
-    """Runs all its epochs; the best one by the dev metric is kept."""
+    """Runs all its epochs."""
 
     num_train_epochs: int
 
-    def ends(self, dev_scores: list[float]) -> bool:
-        """Whether to stop after the epochs scored so far (higher is better)."""
-        return len(dev_scores) >= self.num_train_epochs
+    compares: ClassVar[bool] = False
+
+    def ends(self, scores: Scores) -> str:
+        """Why the phase ends after the epochs scored so far; "" where it goes on."""
+        return _all_run(scores, self.num_train_epochs)
 
 
 @dataclass(frozen=True)
@@ -66,26 +137,70 @@ class Plateau:
     num_train_epochs: int
     patience: int = 3
 
-    def ends(self, dev_scores: list[float]) -> bool:
-        if len(dev_scores) >= self.num_train_epochs:
-            return True
-        best = max(range(len(dev_scores)), key=dev_scores.__getitem__, default=0)
-        return len(dev_scores) - 1 - best >= self.patience
+    compares: ClassVar[bool] = False
+
+    def ends(self, scores: Scores) -> str:
+        return _no_rise(scores, self.patience) or _all_run(scores, self.num_train_epochs)
 
 
-Schedule = Constant | LinearDecay
-Stop = Epochs | Plateau
+@dataclass(frozen=True)
+class Gap:
+    """Stops when train leads dev by more than `tolerance` for `gap_patience` epochs in a row.
+
+    A stacked network must stop before it over-fits frozen features, "closely monitoring the
+    discrepancy between training accuracy and testing accuracy"; when is left open by Wang et al.
+    (2019, Discussions). A plateau of the dev metric, or `num_train_epochs`, ends the phase too.
+
+    Attributes:
+        tolerance: in the metric's own scale (0.05 is five points of accuracy).
+        gap_patience: epochs in a row that the gap may not exceed the tolerance.
+        patience: epochs without a better dev score.
+    """
+
+    num_train_epochs: int
+    tolerance: float = 0.05
+    gap_patience: int = 1
+    patience: int = 3
+
+    compares: ClassVar[bool] = True
+
+    def ends(self, scores: Scores) -> str:
+        gaps = [train - dev for train, dev in zip(scores.train, scores.dev, strict=True)]
+        recent = gaps[-self.gap_patience :]
+        if len(recent) == self.gap_patience and min(recent) > self.tolerance:
+            return f"train leads dev by {gaps[-1]:.3f}, more than {self.tolerance:g}"
+        return _no_rise(scores, self.patience) or _all_run(scores, self.num_train_epochs)
+
+
+Stop = Epochs | Plateau | Gap
+
+
+def _all_run(scores: Scores, num_train_epochs: int) -> str:
+    done = len(scores.dev) >= num_train_epochs
+    return f"its {num_train_epochs} epochs are done" if done else ""
+
+
+def _no_rise(scores: Scores, patience: int) -> str:
+    best = max(range(len(scores.dev)), key=scores.dev.__getitem__, default=0)
+    if len(scores.dev) - 1 - best < patience:
+        return ""
+    return f"dev has not risen for {patience} epoch{'s' if patience > 1 else ''}"
 
 
 @dataclass(frozen=True)
 class Phase:
     """One stretch of training: these groups, on this schedule, until this stop.
 
-    A parameter trains if some group covers its part (the first that does sets its rate);
-    everything else is frozen.
+    A parameter trains if some group covers it (the first that does sets its rate); everything else
+    is frozen.
+
+    Attributes:
+        leaves: the state that the next phase starts from: the `last` epoch's, with what the
+            optimizer knows, or that of the `best` epoch so far by the dev metric.
     """
 
     name: str
     train: tuple[Group, ...]
     schedule: Schedule
     stop: Stop
+    leaves: Literal["last", "best"] = "last"

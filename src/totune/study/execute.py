@@ -81,7 +81,14 @@ def check_plans(runs: Runs, context: Context) -> None:
     Raises:
         ConfigError: with every fault of every strategy.
     """
-    faults: list[str] = []
+    faults = [fault for found in plan_faults(runs, context).values() for fault in found]
+    if faults:
+        raise ConfigError(list(dict.fromkeys(faults)))
+
+
+def plan_faults(runs: Runs, context: Context) -> dict[str, list[str]]:
+    """Why members do not fit encoder, task and data, by label; those that fit are not in it."""
+    faults: dict[str, list[str]] = {}
     first = {config.label: (config, member) for config, member in reversed(runs)}
     for config, member in reversed(first.values()):
         try:
@@ -93,9 +100,26 @@ def check_plans(runs: Runs, context: Context) -> None:
                     f"{' and '.join(member.tasks)}."
                 )
         except ConfigError as error:
-            faults += error.faults
-    if faults:
-        raise ConfigError(list(dict.fromkeys(faults)))
+            faults[config.label] = list(error.faults)
+    return faults
+
+
+def leave_out_unfit(runs: Runs, context: Context) -> tuple[Runs, list[str]]:
+    """The runs whose strategies fit, and a sentence on each that does not.
+
+    For strategies that nobody named. Where none is left, that is a fault.
+
+    Raises:
+        ConfigError: with every fault, if no strategy that trains on the encoder fits.
+    """
+    faults = plan_faults(runs, context)
+    kept = [(config, member) for config, member in runs if config.label not in faults]
+    if not any(isinstance(member, Strategy) for _, member in kept):
+        check_plans(runs, context)
+    told = [f"{label} is left out: {' '.join(found)}" for label, found in faults.items()]
+    for sentence in told:
+        context.progress.warn(sentence)
+    return kept, told
 
 
 def best_run(records: Sequence[RunRecord], label: str, metric: str) -> RunRecord | None:

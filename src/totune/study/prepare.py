@@ -24,7 +24,10 @@ from totune.tasks.base import TASKS, Task
 from totune.training.devices import Devices
 from totune.training.trainer import TrainingSettings
 
-_TUNING = ("feature-extraction", "last-2", "fine-tuning")
+_TUNING = (
+    *("feature-extraction", "last-2", "gradual-unfreezing", "stack-and-finetune"),
+    *("fine-tuning", "adapters", "lora"),
+)
 DEFAULT_STRATEGIES = ("tf-idf", *_TUNING)
 DEFAULT_TAGGING_STRATEGIES = ("most-frequent-tag", *_TUNING)
 

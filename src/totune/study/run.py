@@ -26,6 +26,7 @@ from totune.machine import Precision, peak_memory, reset_peak_memory
 from totune.model import Model, wants_of
 from totune.progress import Progress
 from totune.strategies.base import Strategy
+from totune.strategies.coverage import trained_names
 from totune.strategies.phases import Phase
 from totune.study.config import RunConfig
 from totune.study.records import Costs, RunRecord
@@ -33,7 +34,6 @@ from totune.study.store import Store
 from totune.tasks.base import Task
 from totune.training.devices import Devices
 from totune.training.inputs import Split, open_source, predict
-from totune.training.optimizer import trained_names
 from totune.training.trainer import Trainer, TrainingSettings
 
 LATENCY_ROWS = 128

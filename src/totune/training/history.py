@@ -15,6 +15,9 @@ class EpochRecord:
         seconds: training and dev evaluation together.
         frozen_depth: the deepest frozen block, -1 if none (0 is the embeddings).
         cached: whether the frozen prefix was read from the cache.
+        train_after: measured on the training split after the epoch, dropout off; empty unless the
+            phase's stop compares it with `dev`.
+        ended: why the phase ended with this epoch, "" if it went on.
     """
 
     phase: str
@@ -24,6 +27,8 @@ class EpochRecord:
     seconds: float
     frozen_depth: int = -1
     cached: bool = False
+    train_after: dict[str, float] = field(default_factory=dict)
+    ended: str = ""
 
 
 @dataclass

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from totune.model import Model
+from totune.strategies.coverage import assign
 from totune.strategies.phases import Phase
 
 
@@ -16,32 +17,18 @@ def apply_phase(model: Model, phase: Phase) -> list[dict[str, Any]]:
     """
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    parts = model.parts()
+    trained = assign(model, phase.train)
+    parameters = model.unique_parameters()
     groups: list[dict[str, Any]] = []
-    seen: set[int] = set()
-    for group in phase.train:
-        covered = [p for part in parts if group.covers(part) for _, p in parts[part]]
-        fresh = list({id(p): p for p in covered if id(p) not in seen}.values())
-        seen.update(id(p) for p in fresh)
+    for group in dict.fromkeys(trained.values()):
+        own = [parameters[name] for name, found in trained.items() if found == group]
         for decays in (True, False):
-            chosen = [p.requires_grad_() for p in fresh if (p.ndim >= 2) == decays]
+            chosen = [p.requires_grad_() for p in own if (p.ndim >= 2) == decays]
             if chosen:
                 decay = group.weight_decay if decays else 0.0
                 rates = {"lr": group.learning_rate, "peak": group.learning_rate}
                 groups.append({"params": chosen, "weight_decay": decay, **rates})
     return groups
-
-
-def trained_names(model: Model, plan: list[Phase]) -> list[str]:
-    """Names of the parameters that any phase of the plan trains."""
-    parts = model.parts()
-    covered = {
-        id(parameter)
-        for part, named in parts.items()
-        for _, parameter in named
-        if any(group.covers(part) for phase in plan for group in phase.train)
-    }
-    return [name for name, p in model.unique_parameters().items() if id(p) in covered]
 
 
 def build_optimizer(

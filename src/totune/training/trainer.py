@@ -8,8 +8,8 @@ numbers.
 import hashlib
 import math
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from totune.features import FeatureCache
 from totune.metrics import METRICS
 from totune.model import Model
 from totune.progress import Progress
-from totune.strategies.phases import Phase
+from totune.strategies.coverage import trained_names
+from totune.strategies.phases import Phase, Scores
 from totune.training.checkpoints import (
     load_checkpoint,
     random_state,
@@ -38,7 +39,6 @@ from totune.training.optimizer import (
     build_optimizer,
     set_rates,
     trainable,
-    trained_names,
 )
 
 
@@ -129,18 +129,23 @@ class Trainer:
         frozen = self.model.freeze_prefix()
         train = open_source(self.train_split, self.model, self.cache, frozen, training=True)
         dev = open_source(self.dev_split, self.model, self.cache, frozen)
-        scores = self._scores(phase, index, saved)
-        while not phase.stop.ends(scores):
-            record = self._epoch(wrapped, phase, len(scores), train, dev, frozen)
-            scores.append(_score(record.dev, self.settings.metric))
-            self._keep(record)
-            self._save(index, identity, len(scores))
-
-    def _scores(self, phase: Phase, index: int, saved: dict[str, Any] | None) -> list[float]:
-        """Dev scores of this phase's epochs that an interrupted run had finished."""
-        done = 0 if saved is None else saved["epochs_in_phase"]
+        done = 0 if saved is None else int(saved["epochs_in_phase"])
         epochs = self.history.epochs[len(self.history.epochs) - done :]
-        return [_score(epoch.dev, self.settings.metric) for epoch in epochs]
+        while not phase.stop.ends(self._scores(epochs)):
+            record = self._epoch(wrapped, phase, len(epochs), train, dev, frozen)
+            record = replace(record, ended=phase.stop.ends(self._scores([*epochs, record])))
+            epochs.append(record)
+            self._keep(record)
+            self._save(index, identity, len(epochs))
+        if phase.leaves == "best":
+            self._load(self._best)
+            self._optimizer = None  # its moments are those of other weights
+
+    def _scores(self, epochs: Sequence[EpochRecord]) -> Scores:
+        """What a phase's stop decides on."""
+        metric = self.settings.metric
+        dev = [_score(epoch.dev, metric) for epoch in epochs]
+        return Scores(dev, [_score(e.train_after, metric) for e in epochs if e.train_after])
 
     def _epoch(
         self, wrapped: nn.Module, phase: Phase, epoch: int, train: Source, dev: Source, frozen: int
@@ -151,9 +156,16 @@ class Trainer:
         self.history.step_seconds += time.perf_counter() - began
         self.history.examples += len(train.split)
         dev_metrics = self._evaluate(dev)
-        seconds = time.perf_counter() - began
-        cached = train.features is not None
-        return EpochRecord(phase.name, number, train_metrics, dev_metrics, seconds, frozen, cached)
+        return EpochRecord(
+            phase=phase.name,
+            epoch=number,
+            train=train_metrics,
+            dev=dev_metrics,
+            train_after=self._evaluate(train) if phase.stop.compares else {},
+            seconds=time.perf_counter() - began,
+            frozen_depth=frozen,
+            cached=train.features is not None,
+        )
 
     def _train_epoch(
         self, wrapped: nn.Module, phase: Phase, epoch: int, number: int, source: Source

@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import get_linear_schedule_with_warmup
 
-from totune.strategies.phases import Constant, Epochs, Group, LinearDecay, Plateau
+from totune.strategies.phases import (
+    Constant,
+    Epochs,
+    Gap,
+    Group,
+    LinearDecay,
+    Plateau,
+    Scores,
+    SlantedTriangular,
+    Stretch,
+)
 
 SCORES = st.lists(st.floats(0, 1), max_size=12)
 
@@ -48,12 +58,12 @@ def test_constant() -> None:
 )
 def test_a_group_covers_what_its_pattern_matches(pattern: str, parts: set[str]) -> None:
     names = ("layer.1", "layer.11", "head", "Head")
-    assert {name for name in names if Group(pattern, 0.1).covers(name)} == parts
+    assert {name for name in names if Group(pattern, 0.1).covers(name, "weight")} == parts
 
 
 @given(SCORES, st.integers(1, 12))
 def test_epochs_ends_after_its_number(scores: list[float], number: int) -> None:
-    assert Epochs(number).ends(scores) == (len(scores) >= number)
+    assert bool(Epochs(number).ends(Scores(scores))) == (len(scores) >= number)
 
 
 @pytest.mark.parametrize(
@@ -70,12 +80,75 @@ def test_epochs_ends_after_its_number(scores: list[float], number: int) -> None:
     ],
 )
 def test_plateau(scores: list[float], ends: bool) -> None:
-    assert Plateau(6, patience=2).ends(scores) == ends
+    assert bool(Plateau(6, patience=2).ends(Scores(scores))) == ends
 
 
 @given(SCORES, st.integers(1, 5))
 def test_plateau_waits_for_its_patience(scores: list[float], patience: int) -> None:
-    if Plateau(100, patience).ends(scores):
+    if Plateau(100, patience).ends(Scores(scores)):
         assert max(scores[-patience:]) <= max(scores[:-patience])
     elif len(scores) > patience:
         assert max(scores[-patience:]) > max(scores[:-patience])
+
+
+@given(st.integers(1, 300), st.floats(0, 1), st.floats(1, 64))
+def test_slanted_triangular_rises_to_the_peak_and_falls(
+    total: int, cut_frac: float, ratio: float
+) -> None:
+    schedule = SlantedTriangular(cut_frac, ratio)
+    factors = [schedule.factor(step, total) for step in range(total)]
+    assert all(1 / ratio - 1e-12 <= factor <= 1 + 1e-12 for factor in factors)
+    peak = factors.index(max(factors))
+    assert factors[:peak] == sorted(factors[:peak])
+    assert factors[peak:] == sorted(factors[peak:], reverse=True)
+    if 0 < int(cut_frac * total):
+        assert max(factors) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("whole", [Constant(), LinearDecay(0.1), SlantedTriangular(0.1, 32)])
+@pytest.mark.parametrize("epochs", [(1, 1, 1, 4), (2, 2, 2, 1), (1, 3)])
+def test_stretches_make_up_the_whole(whole: LinearDecay, epochs: tuple[int, ...]) -> None:
+    per_epoch, total, found = 7, sum(epochs), []
+    for number, own in enumerate(epochs):
+        stretch = Stretch(whole, sum(epochs[:number]) / total, own / total)
+        found += [stretch.factor(step, own * per_epoch) for step in range(own * per_epoch)]
+    assert found == [whole.factor(step, total * per_epoch) for step in range(total * per_epoch)]
+
+
+@pytest.mark.parametrize(
+    ("train", "dev", "why"),
+    [
+        ([], [], ""),
+        ([0.6], [0.6], ""),
+        ([0.6, 0.75], [0.6, 0.7], ""),  # as far as it may lead
+        ([0.6, 0.8], [0.6, 0.7], "train leads dev by 0.100, more than 0.05"),
+        ([0.8, 0.7], [0.6, 0.7], ""),  # the gap has closed again
+        ([0.7, 0.7, 0.7], [0.7, 0.68, 0.68], "dev has not risen for 2 epochs"),
+        ([0.5, 0.6, 0.7, 0.8], [0.5, 0.6, 0.7, 0.8], "its 4 epochs are done"),
+    ],
+)
+def test_gap_says_why_it_stops(train: list[float], dev: list[float], why: str) -> None:
+    tolerance = 0.0500001  # 0.75 - 0.7 is above 0.05 in floating point
+    stop = Gap(4, tolerance, gap_patience=1, patience=2)
+    assert stop.ends(Scores(dev, train)).replace("0.0500001", "0.05") == why
+
+
+def test_gap_waits_for_its_patience() -> None:
+    stop = Gap(9, 0.05, gap_patience=2, patience=9)
+    assert not stop.ends(Scores([0.6, 0.6], [0.6, 0.9]))
+    assert not stop.ends(Scores([0.6, 0.6, 0.8], [0.7, 0.6, 0.9]))
+    assert stop.ends(Scores([0.6, 0.6, 0.7], [0.6, 0.7, 0.9])).startswith("train leads")
+
+
+def test_stops_say_why() -> None:
+    assert Epochs(2).ends(Scores([0.1, 0.2])) == "its 2 epochs are done"
+    assert Plateau(5, 1).ends(Scores([0.2, 0.1])) == "dev has not risen for 1 epoch"
+    assert Plateau(2, 2).ends(Scores([0.1, 0.2])) == "its 2 epochs are done"
+
+
+def test_a_group_covers_the_kinds_it_names() -> None:
+    group = Group("layer.*", 0.1, kinds=("norm", "bias"))
+    assert [group.covers("layer.1", kind) for kind in ("norm", "bias", "weight", "inserted")] == [
+        *(True, True, False, False)
+    ]
+    assert not group.covers("head", "bias")

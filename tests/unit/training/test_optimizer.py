@@ -8,6 +8,7 @@ from tests.tiny_runs import classes
 from totune.encoders.mixing import Readout
 from totune.heads.linear import Linear
 from totune.model import Model
+from totune.strategies.coverage import trained_names
 from totune.strategies.fine_tuning import FineTuning
 from totune.strategies.phases import Constant, Epochs, Group, Phase
 from totune.training.optimizer import (
@@ -15,7 +16,6 @@ from totune.training.optimizer import (
     build_optimizer,
     set_rates,
     trainable,
-    trained_names,
 )
 
 

@@ -1,0 +1,33 @@
+"""BitFit-like tuning: of the encoder, biases and layer norms alone train.
+
+Ben Zaken et al. 2022 train every bias; here the weights of layer norms train too, which types
+without biases (ModernBERT) have alone.
+"""
+
+from dataclasses import dataclass
+
+from totune.model import Model
+from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
+from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
+
+
+@STRATEGIES.register("bitfit")
+@dataclass(frozen=True)
+class BitFit(Strategy):
+    """Trains the head, and biases and layer norms everywhere else.
+
+    Attributes:
+        learning_rate: peak rate; so few parameters need a larger one than fine-tuning.
+    """
+
+    learning_rate: Rate = 3e-3
+    weight_decay: Decay = 0.01
+    num_train_epochs: Count = 5
+    warmup_ratio: Share = 0.1
+
+    def plan(self, model: Model) -> list[Phase]:
+        rates = self.learning_rate, self.weight_decay
+        above = (Group("head", *rates), Group("mixing", *rates))
+        groups = (*above, Group("*", *rates, kinds=("bias", "norm")))
+        schedule, stop = LinearDecay(self.warmup_ratio), Epochs(self.num_train_epochs)
+        return [Phase("biases and norms", groups, schedule, stop)]

@@ -1,0 +1,28 @@
+"""Fine-tuning with the embeddings frozen: the larger half of a small encoder's parameters."""
+
+from dataclasses import dataclass
+
+from totune.model import Model
+from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
+from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
+from totune.strategies.rates import above_layers
+
+
+@STRATEGIES.register("frozen-embeddings")
+@dataclass(frozen=True)
+class FrozenEmbeddings(Strategy):
+    """Trains every layer, the pooler and the head, but not the embeddings.
+
+    Words that the training data lacks keep their places among those it has.
+    """
+
+    learning_rate: Rate = 1e-4
+    weight_decay: Decay = 0.01
+    num_train_epochs: Count = 3
+    warmup_ratio: Share = 0.1
+
+    def plan(self, model: Model) -> list[Phase]:
+        rates = self.learning_rate, self.weight_decay
+        groups = (*above_layers(*rates), Group("layer.*", *rates))
+        schedule, stop = LinearDecay(self.warmup_ratio), Epochs(self.num_train_epochs)
+        return [Phase("all but embeddings", groups, schedule, stop)]

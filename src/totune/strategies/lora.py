@@ -1,0 +1,66 @@
+"""LoRA: low-rank updates of the encoder's projections train, its own weights stay frozen.
+
+Hu et al. 2021. The modules are PEFT's.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from totune.encoders.inserts.peft import insert_peft, peft_config
+from totune.encoders.inserts.peft_targets import leave_out_pooler
+from totune.model import Model
+from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
+from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
+
+
+@STRATEGIES.register("lora")
+@dataclass(frozen=True)
+class Lora(Strategy):
+    """Trains W + (lora_alpha / r) B A for frozen W, and the head; the pooler stays frozen.
+
+    Layers that share their weights (ALBERT) share their update, too.
+
+    Attributes:
+        r: the rank of an update.
+        lora_alpha: updates are scaled by lora_alpha / r.
+        lora_dropout: of what goes into an update, while training.
+        target_modules: names of linear maps, such as `dense`, or ends of their paths, such as
+            `output.dense`; null for attention's query and value projections.
+        learning_rate: peak rate, larger than fine-tuning's.
+    """
+
+    r: Count = 8
+    lora_alpha: Rate = 16.0
+    lora_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    target_modules: tuple[str, ...] | None = None
+    learning_rate: Rate = 1e-3
+    weight_decay: Decay = 0.01
+    num_train_epochs: Count = 5
+    warmup_ratio: Share = 0.1
+
+    def prepare(self, model: Model) -> None:
+        """Puts the updates in; at first they change nothing.
+
+        Raises:
+            ConfigError: if the encoder has not the modules to update.
+        """
+        targets = self.target_modules
+        facts = {
+            "peft_type": "LORA",
+            "r": self.r,
+            "lora_alpha": self.lora_alpha,
+            "lora_dropout": self.lora_dropout,
+            "target_modules": None if targets is None else list(targets),
+        }
+        config = peft_config(facts)
+        leave_out_pooler(model.encoder, config)
+        insert_peft(model.encoder, config)
+
+    def plan(self, model: Model) -> list[Phase]:
+        rates = self.learning_rate, self.weight_decay
+        above = (Group("head", *rates), Group("mixing", *rates))
+        groups = (*above, Group("*", *rates, kinds=("inserted",)))
+        schedule, stop = LinearDecay(self.warmup_ratio), Epochs(self.num_train_epochs)
+        return [Phase("lora", groups, schedule, stop)]

@@ -1,0 +1,36 @@
+"""What several strategies say alike: a rate per block, a schedule by name."""
+
+from typing import Literal
+
+from totune.strategies.phases import Constant, Curve, Group, LinearDecay, SlantedTriangular
+
+ScheduleName = Literal["linear", "slanted-triangular", "constant"]
+
+
+def schedule_of(name: ScheduleName, warmup_ratio: float, ratio: float = 32.0) -> Curve:
+    """The schedule called `name`; its rate rises over the first `warmup_ratio` of the steps."""
+    if name == "constant":
+        return Constant()
+    if name == "linear":
+        return LinearDecay(warmup_ratio)
+    return SlantedTriangular(warmup_ratio, ratio)
+
+
+def above_layers(learning_rate: float, weight_decay: float) -> tuple[Group, ...]:
+    """The head and what else lies above the encoder's layers."""
+    return tuple(Group(part, learning_rate, weight_decay) for part in ("head", "mixing", "pooler"))
+
+
+def by_block(
+    depth: int, learning_rate: float, weight_decay: float, layer_decay: float
+) -> tuple[Group, ...]:
+    """A group per block, top to bottom: layers `depth`..1, then the embeddings.
+
+    Discriminative fine-tuning (Howard and Ruder 2018, section 3.1): each block trains at
+    `layer_decay` times the rate of the one above it, the top layer at that times the head's.
+    """
+    blocks = (*(f"layer.{d}" for d in range(depth, 0, -1)), "embeddings")
+    return tuple(
+        Group(block, learning_rate * layer_decay**below, weight_decay)
+        for below, block in enumerate(blocks, start=1)
+    )

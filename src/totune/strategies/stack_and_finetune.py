@@ -1,0 +1,67 @@
+"""Stack-and-finetune (Wang et al. 2019): a network on the frozen encoder, then both together.
+
+Phase 1 is feature extraction, phase 2 fine-tuning's plan at a smaller rate. Phase 1 must not run
+until it over-fits, and when it should stop is the paper's open question (its Discussions); three
+answers can be had here.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from totune.model import Model
+from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
+from totune.strategies.fine_tuning import FineTuning
+from totune.strategies.phases import Constant, Epochs, Gap, Phase, Plateau, Stop
+from totune.strategies.rates import above_layers
+
+
+@STRATEGIES.register("stack-and-finetune")
+@dataclass(frozen=True)
+class StackAndFinetune(Strategy):
+    """Trains what stands on the frozen encoder, then everything.
+
+    Attributes:
+        stop: what ends phase 1: the `gap` between train and dev metric, a fixed number of
+            `epochs`, or `convergence` of the dev metric. Phase 2 starts from phase 1's best epoch
+            by dev, after a fixed number from its last.
+        stack_learning_rate: of phase 1, constant; 1e-3 was the best of five in the paper.
+        stack_epochs: epochs of phase 1: with `epochs` this many, otherwise at the most.
+        gap_tolerance: how far train may lead dev, in the metric's own scale.
+        gap_patience: epochs in a row that it may not.
+        patience: epochs without a better dev score that end phase 1 too.
+        learning_rate: peak rate of phase 2.
+        layer_decay: of phase 2, as in fine-tuning.
+        num_train_epochs: of phase 2.
+    """
+
+    stop: Literal["gap", "epochs", "convergence"] = "gap"
+    stack_learning_rate: Rate = 1e-3
+    stack_epochs: Count = 20
+    gap_tolerance: Decay = 0.05
+    gap_patience: Count = 1
+    patience: Count = 3
+    learning_rate: Rate = 1e-4
+    layer_decay: Rate = 1.0
+    weight_decay: Decay = 0.01
+    num_train_epochs: Count = 3
+    warmup_ratio: Share = 0.1
+
+    def plan(self, model: Model) -> list[Phase]:
+        above = above_layers(self.stack_learning_rate, self.weight_decay)
+        leaves: Literal["last", "best"] = "last" if self.stop == "epochs" else "best"
+        stack = Phase("stack", above, Constant(), self._stop(), leaves)
+        tuning = FineTuning(
+            learning_rate=self.learning_rate,
+            layer_decay=self.layer_decay,
+            weight_decay=self.weight_decay,
+            num_train_epochs=self.num_train_epochs,
+            warmup_ratio=self.warmup_ratio,
+        )
+        return [stack, *tuning.plan(model)]
+
+    def _stop(self) -> Stop:
+        if self.stop == "epochs":
+            return Epochs(self.stack_epochs)
+        if self.stop == "convergence":
+            return Plateau(self.stack_epochs, self.patience)
+        return Gap(self.stack_epochs, self.gap_tolerance, self.gap_patience, self.patience)

@@ -1,0 +1,109 @@
+"""What each plan says, beyond what holds for all of them."""
+
+import pytest
+from tests.encoder_zoo import LAYERS
+from tests.tiny_runs import short, tiny_model
+
+from totune.errors import ConfigError
+from totune.strategies.base import STRATEGIES
+from totune.strategies.coverage import assign, kinds
+from totune.strategies.phases import Constant, Epochs, Gap, Plateau, Stretch
+
+
+def test_gradual_unfreezing_opens_one_block_after_the_other() -> None:
+    strategy = short("gradual-unfreezing", learning_rate=1.0, layer_decay=0.5, epochs_per_block=2)
+    _, plan = tiny_model(strategy, "bert", 3)
+    layers = [f"layer {depth}" for depth in range(LAYERS, 0, -1)]
+    assert [phase.name for phase in plan] == ["head", *layers, "all"]
+    assert [phase.stop for phase in plan] == [Epochs(2)] * (LAYERS + 2)
+    blocks = [*(f"layer.{depth}" for depth in range(LAYERS, 0, -1)), "embeddings"]
+    for opened, phase in enumerate(plan):
+        rates = {group.parts: group.learning_rate for group in phase.train}
+        assert rates == {"head": 1.0, "mixing": 1.0, "pooler": 1.0} | {
+            block: 0.5**below for below, block in enumerate(blocks[:opened], start=1)
+        }
+
+
+@pytest.mark.parametrize(
+    ("encoder", "names"),
+    [
+        ("albert", ["head", "layer 3", "layer 1", "all"]),
+        ("albert-one-group", ["head", "layer 1", "all"]),
+    ],
+)
+def test_layers_that_share_weights_open_together(encoder: str, names: list[str]) -> None:
+    model, plan = tiny_model(short("gradual-unfreezing"), encoder, 3)
+    assert [phase.name for phase in plan] == names
+    counts = [len(assign(model, phase.train)) for phase in plan]
+    assert counts == sorted(set(counts))
+
+
+def test_a_schedule_can_run_over_all_phases() -> None:
+    strategy = short("gradual-unfreezing", window="run", num_train_epochs=3)
+    _, plan = tiny_model(strategy, "bert", 3)
+    assert all(isinstance(phase.schedule, Stretch) for phase in plan)
+    total = sum(phase.stop.num_train_epochs for phase in plan)
+    assert sum(phase.schedule.share for phase in plan) == pytest.approx(1)
+    assert plan[-1].schedule.done == pytest.approx((total - 3) / total)
+
+
+def test_stack_and_finetune_is_a_stack_and_then_fine_tuning() -> None:
+    strategy = short("stack-and-finetune", layer_decay=0.9)
+    model, (stack, *tuning) = tiny_model(strategy, "bert", 3)
+    rest = {"learning_rate": strategy.learning_rate, "layer_decay": 0.9}
+    assert tuning == short("fine-tuning", **rest).plan(model)
+    assert {group.learning_rate for group in stack.train} == {1e-3}
+    assert stack.schedule == Constant()
+    names = assign(model, stack.train)
+    assert {name.split(".")[0] for name in names} == {"pooler", "head"}
+
+
+@pytest.mark.parametrize(
+    ("stop", "found", "leaves"),
+    [
+        ("gap", Gap(7, tolerance=0.1, gap_patience=2, patience=4), "best"),
+        ("convergence", Plateau(7, patience=4), "best"),
+        ("epochs", Epochs(7), "last"),
+    ],
+)
+def test_what_ends_the_stack(stop: str, found: object, leaves: str) -> None:
+    options = {"stack_epochs": 7, "patience": 4, "gap_tolerance": 0.1, "gap_patience": 2}
+    _, (stack, _) = tiny_model(short("stack-and-finetune", stop=stop, **options), "bert", 3)
+    assert stack.stop == found
+    assert stack.leaves == leaves
+
+
+@pytest.mark.parametrize("encoder", ["bert", "modernbert", "deberta-v2", "distilbert"])
+def test_bitfit_trains_biases_and_norms_of_the_encoder(encoder: str) -> None:
+    model, (phase,) = tiny_model(short("bitfit"), encoder, 3)
+    parameters, kind_of = model.unique_parameters(), kinds(model)
+    trained = {name: parameters[name] for name in assign(model, phase.train)}
+    encoders_own = {name: p for name, p in trained.items() if name.startswith("model.")}
+    assert encoders_own
+    assert all(p.ndim == 1 for p in encoders_own.values())
+    vectors = {n: p for n, p in parameters.items() if n.startswith("model.") and p.ndim == 1}
+    assert encoders_own.keys() == vectors.keys()
+    assert {kind_of[id(p)] for p in encoders_own.values()} <= {"norm", "bias"}
+
+
+def test_frozen_embeddings_train_all_else() -> None:
+    model, (phase,) = tiny_model(short("frozen-embeddings"), "bert", 3)
+    trained = assign(model, phase.train)
+    others = {name for name in model.unique_parameters() if "embeddings" not in name}
+    assert trained.keys() == others
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [
+        ("gradual-unfreezing", "window", "epoch"),
+        ("gradual-unfreezing", "ratio", 0.5),
+        ("gradual-unfreezing", "schedule", "cosine"),
+        ("stack-and-finetune", "stop", "never"),
+        ("stack-and-finetune", "gap_tolerance", -0.1),
+        ("fine-tuning", "schedule", "cosine"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(name: str, option: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=f"{name}: {option}={value!r}"):
+        STRATEGIES.create(name, {option: value})
