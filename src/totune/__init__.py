@@ -5,7 +5,7 @@
     study = totune.compare("reviews.csv", strategies=["feature-extraction", "fine-tuning"])
     print(study.advice)
 
-`compare`, `train` and `load` are imported from `totune.api` on first use, so that
+`compare`, `train`, `load` and `merge` are imported from `totune.api` on first use, so that
 `import totune` and the command line's `--help` do not wait for PyTorch.
 """
 
@@ -13,10 +13,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from totune.api import compare, load, train
+    from totune.api import compare, load, merge, train
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compare", "load", "train"]
+__all__ = ["__version__", "compare", "load", "merge", "train"]
 
 
 def __getattr__(name: str) -> Any:

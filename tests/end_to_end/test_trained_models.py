@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from tests.end_to_end.commands import Ended
 from tests.end_to_end.conftest import Run
-from tests.tiny_data import read_table
+from tests.tiny_data import read_table, save_encoder
 
 import totune as package
 from totune.data.examples import Examples
@@ -21,6 +22,7 @@ KINDS = {
     "scores": ("--text", "text", "--label", "score"),
 }
 TRAINED = [("reviews", "fine-tuning"), ("pairs", "last-2"), ("scores", "feature-extraction")]
+INSERTED = [("reviews", "adapters"), ("scores", "lora")]
 BASELINES = [("reviews", "tf-idf"), ("scores", "sentence-embedding")]
 
 
@@ -28,9 +30,9 @@ BASELINES = [("reviews", "tf-idf"), ("scores", "sentence-embedding")]
 def models(totune: Run, data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of trained models, `KIND-STRATEGY`."""
     folder = tmp_path_factory.mktemp("models")
-    for kind, strategy in TRAINED + BASELINES:
+    for kind, strategy in TRAINED + INSERTED + BASELINES:
         settings = [*KINDS[kind], "--model", data / "encoder", "--precision", "fp32"]
-        if (kind, strategy) in TRAINED:
+        if (kind, strategy) not in BASELINES:
             settings += ["--num-train-epochs", "3", "--learning-rate", "3e-3"]
         out = folder / f"{kind}-{strategy}"
         where = (data / f"{kind}.csv", "--out", out, "--strategy", strategy)
@@ -62,7 +64,7 @@ def test_what_a_baseline_stores_is_what_saving_it_writes(
     assert told == sum(path.stat().st_size for path in (folder / "baseline").iterdir())
 
 
-@pytest.mark.parametrize(("kind", "strategy"), TRAINED + BASELINES)
+@pytest.mark.parametrize(("kind", "strategy"), TRAINED + INSERTED + BASELINES)
 def test_a_loaded_model_predicts_what_its_record_says(
     data: Path, models: Path, kind: str, strategy: str
 ) -> None:
@@ -82,7 +84,7 @@ def test_a_loaded_model_predicts_what_its_record_says(
     assert model.evaluate(test) == pytest.approx(model.about["metrics"]["test"], abs=1e-5)
 
 
-@pytest.mark.parametrize(("kind", "strategy"), [*TRAINED, BASELINES[0]])
+@pytest.mark.parametrize(("kind", "strategy"), [*TRAINED, *INSERTED, BASELINES[0]])
 def test_predict_answers_every_row_in_order(
     totune: Run, data: Path, models: Path, tmp_path: Path, kind: str, strategy: str
 ) -> None:
@@ -141,6 +143,50 @@ def test_evaluate_scores_a_labelled_file(
     if strategy == "tf-idf":
         assert ended.json["metrics"]["accuracy"] > 0.9
     assert set(ended.json["metrics"]) == set(about(folder)["metrics"]["test"])
+
+
+@pytest.mark.parametrize(("kind", "strategy"), INSERTED)
+def test_of_inserted_modules_the_folder_holds_no_encoder(
+    totune: Run, data: Path, models: Path, tmp_path: Path, kind: str, strategy: str
+) -> None:
+    folder, moved = models / f"{kind}-{strategy}", tmp_path / "moved"
+    assert sorted(path.name for path in folder.iterdir() if path.is_file()) == [
+        *("adapter_config.json", "adapter_model.safetensors", "head.safetensors", "totune.json")
+    ]
+    expected = totune("evaluate", folder, data / f"{kind}.csv", "--json")
+    assert expected.code == 0, expected.err
+    shutil.copytree(data / "encoder", moved)
+    named = totune("evaluate", folder, data / f"{kind}.csv", "--model", moved, "--json")
+    assert named.json["metrics"] == expected.json["metrics"]
+    save_encoder(moved, seed=1)
+    wrong = totune("predict", folder, data / f"{kind}.csv", "--model", moved)
+    refused(wrong, str(data / "encoder"), str(moved), "fingerprint", "--model ENCODER")
+
+
+@pytest.mark.parametrize(("kind", "strategy"), INSERTED)
+def test_merge_makes_a_model_whole(
+    totune: Run, data: Path, models: Path, tmp_path: Path, kind: str, strategy: str
+) -> None:
+    folder, out = models / f"{kind}-{strategy}", tmp_path / "whole"
+    ended = totune("merge", folder, "--out", out, "--json")
+    assert ended.code == 0, ended.err
+    linear = strategy == "lora"
+    assert ended.json["model"] == str(out)
+    assert ended.json["merged"] == linear
+    part = "AutoModelForSequenceClassification" if linear else "gelu"
+    assert part in ended.json["note"]
+    rows = Examples(tuple(row["text"] for row in read_table(data / f"{kind}.csv")))
+    found, expected = package.load(out).outputs(rows), package.load(folder).outputs(rows)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    refused(totune("merge", folder, "--out", out), "holds something", "--out")
+    said = totune("merge", folder, "--out", tmp_path / "again")
+    assert said.out.startswith("Merged: " if linear else "Not merged, but with its encoder")
+    assert f"totune predict {tmp_path / 'again'}" in said.out
+
+
+def test_a_plain_model_has_nothing_to_merge(totune: Run, models: Path, tmp_path: Path) -> None:
+    for name in ("reviews-fine-tuning", "reviews-tf-idf"):
+        refused(totune("merge", models / name, "--out", tmp_path / "out"), "nothing to merge")
 
 
 def refused(ended: Ended, *parts: str) -> None:

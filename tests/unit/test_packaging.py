@@ -78,4 +78,4 @@ def test_an_unknown_attribute_is_named():
 
 
 def test_the_public_names_are_listed():
-    assert dir(totune) == ["__version__", "compare", "load", "train"]
+    assert dir(totune) == ["__version__", "compare", "load", "merge", "train"]

@@ -8,6 +8,7 @@ import typer
 from totune.cli.options import Json, examples
 from totune.cli.output import emit, show_metrics
 from totune.cli.predict import (
+    EncoderPlace,
     Encoding,
     ModelFolder,
     columns_of,
@@ -36,6 +37,7 @@ def run(
     split: Annotated[
         str, typer.Option(help="Which split, where DATA is not a single file.")
     ] = "test",
+    model: EncoderPlace = None,
     encoding: Encoding = None,
     json: Json = False,
 ) -> None:
@@ -45,10 +47,10 @@ def run(
     from totune.data.wording import counted
     from totune.export import load_model
 
-    model = load_model(model_dir)
-    rows = read_rows(model, data, split, encoding)
-    tell_missing_documents(model, rows)
-    metrics = model.evaluate(rows)
+    trained = load_model(model_dir, model)
+    rows = read_rows(trained, data, split, encoding)
+    tell_missing_documents(trained, rows)
+    metrics = trained.evaluate(rows)
     if json:
         return emit({"model": model_dir, "data": data, "rows": len(rows), "metrics": metrics})
     show_metrics({counted(len(rows), "row" if rows.words is None else "sentence"): metrics})

@@ -35,6 +35,15 @@ ModelFolder = Annotated[
         metavar="MODEL_DIR", help="The folder of totune train, or best/ in a study's folder."
     ),
 ]
+EncoderPlace = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="ENCODER",
+        help="For models of adapters or LoRA: where their encoder is, if it was moved.",
+        show_default=False,
+    ),
+]
 Encoding = Annotated[
     str | None, typer.Option(help="Of the input file; UTF-8 if not named.", show_default=False)
 ]
@@ -56,6 +65,7 @@ def run(
             "named."
         ),
     ] = None,
+    model: EncoderPlace = None,
     encoding: Encoding = None,
     json: Json = False,
 ) -> None:
@@ -65,13 +75,13 @@ def run(
     from totune.data.sources import read_inputs
     from totune.export import load_model
 
-    model = load_model(model_dir)
-    if output is not None and output.suffix == CONLL and not model.task.per_word:
+    trained = load_model(model_dir, model)
+    if output is not None and output.suffix == CONLL and not trained.task.per_word:
         raise ConfigError(f"--output {output}: {CONLL} is for models that tag words.")
-    scheme = tag_scheme_of(model)
-    inputs = read_inputs(input, columns_of(model), encoding=encoding, tag_scheme=scheme)
-    tell_missing_documents(model, inputs)
-    rows = predictions(model, inputs)
+    scheme = tag_scheme_of(trained)
+    inputs = read_inputs(input, columns_of(trained), encoding=encoding, tag_scheme=scheme)
+    tell_missing_documents(trained, inputs)
+    rows = predictions(trained, inputs)
     if output is not None:
         output.write_text(as_text(rows, output.suffix), encoding="utf-8")
         typer.echo(f"{len(rows)} predictions written to {output}", err=True)

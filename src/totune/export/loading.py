@@ -1,0 +1,77 @@
+"""Reading a trained model or baseline."""
+
+from pathlib import Path
+from typing import Any
+
+from totune.baselines.base import BASELINES
+from totune.encoders.loading import load_encoder
+from totune.errors import ModelError
+from totune.export.adapters import assemble, load_upper, open_adapter, open_encoder
+from totune.export.files import HEAD, read_description, read_weights, refusing_damage
+from totune.export.predictor import Predictor, embedder, predictor
+from totune.machine import Precision, choose_precision
+from totune.tasks.base import Task
+from totune.training.devices import Devices
+
+
+def load_model(folder: Path, model: str | None = None) -> Predictor:
+    """Reads a folder that `save_model` or `save_baseline` wrote.
+
+    Args:
+        folder: the model's.
+        model: where the encoder is, for a folder without it whose encoder is no longer where it
+            was: "minilm", a local folder or a hub id.
+
+    Raises:
+        ModelError: if the folder is not such a folder, or a file in it is missing or damaged; if
+            the encoder cannot be loaded, or is not the one that the model was trained with.
+    """
+    task, about = read_description(folder)
+    with refusing_damage(folder):
+        kind = about["kind"]
+        if kind == "adapter":
+            return _load_adapter(folder, task, about, model)
+        if kind not in _LOADERS:
+            raise ValueError(f"this version of totune reads no {kind!r}")
+        if model is not None:
+            raise ModelError(
+                f"--model {model}: {folder} needs no encoder named, since it holds no adapters to "
+                "one. Leave --model out."
+            )
+        return _LOADERS[kind](folder, task, about)
+
+
+def _load_adapter(
+    folder: Path, task: Task, about: dict[str, Any], reference: str | None
+) -> Predictor:
+    loaded = open_encoder(folder, about, reference)
+    model = open_adapter(folder, task, about, loaded, _precision(about))
+    return predictor(model, loaded.tokenizer, task, about)
+
+
+def _load_neural(folder: Path, task: Task, about: dict[str, Any]) -> Predictor:
+    loaded = load_encoder(str(folder))
+    model = assemble(loaded, task, about, _precision(about))
+    load_upper(model, read_weights(folder, HEAD))
+    return predictor(model.eval(), loaded.tokenizer, task, about)
+
+
+def _load_baseline(folder: Path, task: Task, about: dict[str, Any]) -> Predictor:
+    baseline = BASELINES.create(about["baseline"]["name"], about["baseline"]["options"])
+    embed = None
+    if baseline.needs_encoder:
+        embed = embedder(about["model"], int(about["max_length"]), _setting(about))
+    fitted = baseline.load(folder / "baseline", task, embed)
+    return Predictor(task, about, fitted.outputs)
+
+
+_LOADERS = {"model": _load_neural, "baseline": _load_baseline}
+
+
+def _precision(about: dict[str, Any]) -> Precision:
+    return choose_precision(_setting(about), Devices().device)
+
+
+def _setting(about: dict[str, Any]) -> str:
+    """What was trained in float32 answers in float32, so that its scores stay what they were."""
+    return "fp32" if about.get("precision") == "fp32" else "auto"

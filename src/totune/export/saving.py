@@ -1,0 +1,131 @@
+"""Writing a trained model or baseline."""
+
+from collections.abc import Collection
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from totune import sequence_classifier, token_classifier
+from totune.baselines.base import Baseline, FittedBaseline
+from totune.encoders.inserts.base import Insert
+from totune.encoders.loading import quiet
+from totune.encoders.sources import ALIASES
+from totune.encoders.transformers import TransformersEncoder
+from totune.export.files import (
+    ADAPTER_CONFIG,
+    ADAPTER_WEIGHTS,
+    HEAD,
+    describe,
+    start_folder,
+    write_json,
+    write_weights,
+)
+from totune.model import Model
+from totune.registry import options_of
+from totune.tasks.base import Task
+from totune.tasks.tagging import Tagging
+
+
+def save_model(
+    folder: Path,
+    model: Model,
+    tokenizer: PreTrainedTokenizerBase,
+    task: Task,
+    about: dict[str, Any],
+    trained: Collection[str] = (),
+) -> None:
+    """Writes a trained model; where modules were inserted, without the encoder they are in.
+
+    Args:
+        folder: made if it is not there; an older model in it is replaced.
+        model: the trained model.
+        tokenizer: the encoder's.
+        task: its label space.
+        about: facts worth keeping beside it: strategy, metrics, max_length, pair or not. Where
+            modules were inserted also `model`, the encoder's reference, and `fingerprint`, the
+            encoder's without them and before training.
+        trained: names of `model.unique_parameters()` that were trained; read where modules were
+            inserted, since all others are the encoder's own.
+    """
+    start_folder(folder)
+    facts: dict[str, Any] = {
+        "readout": asdict(model.readout),
+        "head": {"name": model.head_options.name, "options": options_of(model.head_options)},
+        "precision": model.precision,
+    }
+    insert = model.encoder.inserted
+    if insert is None:
+        write_weights(_upper(model), folder, HEAD)
+        facts |= {"kind": "model"} | _save_whole(folder, model, tokenizer, task)
+    else:
+        write_weights(_upper(model) | _beside(model, insert, trained), folder, HEAD)
+        write_json(_config(insert, about["model"]), folder, ADAPTER_CONFIG)
+        write_weights(insert.state_dict(), folder, ADAPTER_WEIGHTS)
+        facts["kind"] = "adapter"
+    describe(folder, task, facts | about)
+
+
+def _upper(model: Model) -> dict[str, Tensor]:
+    """Mixing and head, buffers included."""
+    upper = {f"mixing.{n}": t for n, t in model.mixing.state_dict().items()}
+    return upper | {f"head.{n}": t for n, t in model.head.state_dict().items()}
+
+
+def _beside(model: Model, insert: Insert, trained: Collection[str]) -> dict[str, Tensor]:
+    """What was trained of the encoder itself."""
+    inserted = {id(parameter) for parameter in insert.parameters()}
+    return {
+        name: parameter
+        for name, parameter in model.unique_parameters().items()
+        if name in trained
+        and id(parameter) not in inserted
+        and not name.startswith(("mixing.", "head."))
+    }
+
+
+def _config(insert: Insert, reference: str) -> dict[str, Any]:
+    """The insert's configuration; PEFT's names the encoder too, for what loads it without us."""
+    config = insert.config()
+    if "base_model_name_or_path" in config:
+        config["base_model_name_or_path"] = ALIASES.get(reference, reference)
+    return config
+
+
+def _save_whole(
+    folder: Path, model: Model, tokenizer: PreTrainedTokenizerBase, task: Task
+) -> dict[str, str]:
+    """Writes encoder and tokenizer as transformers does; says for which of its classes."""
+    whole, kind, reason = _as_transformers(model, task)
+    with quiet():
+        whole.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    return {"transformers_class": kind, "transformers_note": reason}
+
+
+def _as_transformers(model: Model, task: Task) -> tuple[PreTrainedModel, str, str]:
+    """The model in transformers' own class, that class, and if it is the encoder's alone, why."""
+    assert isinstance(model.encoder, TransformersEncoder)
+    if isinstance(task, Tagging):
+        reason = token_classifier.why_not(model)
+        if reason is None:
+            twin = token_classifier.to_token_classifier(model, task)
+            return twin, "AutoModelForTokenClassification", ""
+    else:
+        reason = sequence_classifier.why_not(model)
+        if reason is None:
+            twin = sequence_classifier.to_sequence_classifier(model, task)
+            return twin, "AutoModelForSequenceClassification", ""
+    return model.encoder.model, "AutoModel", reason
+
+
+def save_baseline(
+    folder: Path, baseline: Baseline, fitted: FittedBaseline, task: Task, about: dict[str, Any]
+) -> None:
+    """Writes a trained baseline; `about` as for `save_model`, and `model`, its encoder if any."""
+    start_folder(folder)
+    fitted.save(folder / "baseline")
+    options = {"name": baseline.name, "options": options_of(baseline)}
+    describe(folder, task, {"kind": "baseline", "baseline": options, **about})
