@@ -13,9 +13,9 @@ from totune.encoders.loading import quiet
 GOOD, BAD, OTHER = WORDS[:3], WORDS[3:6], WORDS[6:]
 
 
-def save_encoder(folder: Path, seed: int = 0, dropout: float = 0.1) -> Path:
-    """A tiny random BERT with its tokenizer, as transformers saves them."""
-    model = tiny_encoder("bert", seed).model
+def save_encoder(folder: Path, seed: int = 0, dropout: float = 0.1, name: str = "bert") -> Path:
+    """A tiny random encoder with its tokenizer, as transformers saves them."""
+    model = tiny_encoder(name, seed).model
     model.config.hidden_dropout_prob = model.config.attention_probs_dropout_prob = dropout
     with quiet():
         model.save_pretrained(folder)

@@ -1,19 +1,21 @@
-"""The Python calls: `totune.compare`, `totune.train`, `totune.load`."""
+"""The Python calls: `totune.compare`, `totune.train`, `totune.load`, `totune.merge`."""
 
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from safetensors.torch import load_file
 
-from totune import machine
-from totune.advice import Advice, advise
+from totune import export, machine
+from totune.advice import Advice, Ensemble, advise, find_ensembles
 from totune.baselines.base import Baseline
 from totune.errors import ConfigError, RunError
-from totune.export import Predictor, load_model, save_baseline, save_model
+from totune.export import Merged, Predictor, load_model, save_baseline, save_model
 from totune.progress import Progress
 from totune.registry import build
 from totune.report.comparison import comparison_table
@@ -24,7 +26,14 @@ from totune.report.write import ReportPaths, write_report
 from totune.statistics import Summary
 from totune.strategies.base import Strategy
 from totune.study.config import RunConfig
-from totune.study.execute import best_run, check_plans, execute, tokenize_splits
+from totune.study.execute import (
+    Runs,
+    best_run,
+    check_plans,
+    execute,
+    leave_out_unfit,
+    tokenize_splits,
+)
 from totune.study.prepare import Settings, configurations, prepare
 from totune.study.records import RunRecord, StudyInfo
 from totune.study.run import Context, build_model, run
@@ -51,16 +60,22 @@ class Study:
         found = [self._store.record(fingerprint) for fingerprint in self.info.runs]
         kept = [record for record in found if record is not None]
         self.records: list[RunRecord] = sorted(kept, key=lambda r: (order[r.strategy], r.seed))
-        self._advice: Advice | None = None
 
-    @property
+    @cached_property
     def advice(self) -> Advice:
-        """What the records say about the question, computed on first use."""
-        if self._advice is None:
-            arrays = {r.fingerprint: self._store.predictions(r) for r in self.records}
-            tolerance = float(self.info.settings["tolerance"])
-            self._advice = advise(self.records, arrays, self.info.metric, tolerance)
-        return self._advice
+        """What the records say about the question."""
+        tolerance = float(self.info.settings["tolerance"])
+        return advise(self.records, self._predictions, self.info.metric, tolerance)
+
+    @cached_property
+    def ensembles(self) -> tuple[Ensemble, ...]:
+        """What runs score together."""
+        return find_ensembles(self.records, self._predictions, self.info.metrics)
+
+    @cached_property
+    def _predictions(self) -> dict[str, dict[str, np.ndarray]]:
+        """The arrays of every run, by fingerprint."""
+        return {record.fingerprint: self._store.predictions(record) for record in self.records}
 
     def table(self) -> Table:
         """The main comparison as plain data."""
@@ -68,7 +83,9 @@ class Study:
 
     def report(self) -> ReportPaths:
         """Writes `report.html` and `report.md` anew from the records."""
-        return write_report(self.folder, self.info, self.records, self.advice)
+        return write_report(
+            self.folder, self.info, self.records, self.advice, ensembles=self.ensembles
+        )
 
     @property
     def best(self) -> Path:
@@ -83,6 +100,7 @@ class Study:
             "best": str(self.best) if self.best.is_dir() else None,
             "metric": self.info.metric,
             "advice": self.advice.to_json(),
+            "ensembles": [ensemble.to_json() for ensemble in self.ensembles],
             "runs": [
                 {"strategy": r.strategy, "seed": r.seed, "status": r.status, "test": r.test}
                 for r in self.records
@@ -122,11 +140,16 @@ def compare(
     store = _open_store(Path(out))
     context = prepare(data, chosen, progress)
     members = chosen.check(context.dataset.columns.task)
-    runs = configurations(members, chosen.seed_list, context)
+    runs: Runs = configurations(members, chosen.seed_list, context)
+    left_out: list[str] = []
+    if chosen.strategies is None:
+        runs, left_out = leave_out_unfit(runs, context)
+    else:
+        check_plans(runs, context)
     tokenize_splits(runs, context)
     info = _describe(runs, chosen, context, command)
+    info.data["warnings"] += left_out
     _check_folder(store, info)
-    check_plans(runs, context)
     if context.devices.is_main:
         store.save_info(info)
 
@@ -166,7 +189,7 @@ def _mean_text(metric: str, found: Summary | None) -> str:
 
 
 def _describe(
-    runs: Sequence[tuple[RunConfig, Strategy | Baseline]],
+    runs: Runs,
     settings: Settings,
     context: Context,
     command: str,
@@ -239,7 +262,7 @@ def _check_folder(store: Store, info: StudyInfo) -> None:
 
 def save_best(
     study: Study,
-    runs: Sequence[tuple[RunConfig, Strategy | Baseline]],
+    runs: Runs,
     context: Context,
     store: Store,
 ) -> None:
@@ -296,7 +319,9 @@ def save_run(
     for name, parameter in model.unique_parameters().items():
         if name in trained:
             parameter.data.copy_(trained[name])
-    save_model(folder, model, context.loaded.tokenizer, context.task, about)
+    if model.encoder.inserted is not None:
+        about["fingerprint"] = context.loaded.encoder.fingerprint()
+    save_model(folder, model, context.loaded.tokenizer, context.task, about, trained)
 
 
 def train(
@@ -343,6 +368,33 @@ def train(
     return load_model(folder)
 
 
-def load(folder: str | Path) -> Predictor:
-    """A trained model from the folder of `train`, or from a study's `best/`."""
-    return load_model(Path(folder))
+def load(folder: str | Path, model: str | None = None) -> Predictor:
+    """A trained model from the folder of `train`, or from a study's `best/`.
+
+    Args:
+        folder: the model's.
+        model: for adapters or LoRA, where their encoder is, if it was moved.
+
+    Raises:
+        ModelError: if the folder or the encoder is missing or damaged, or the encoder is not the
+            one that the model was trained with.
+    """
+    return load_model(Path(folder), model)
+
+
+def merge(folder: str | Path, out: str | Path, model: str | None = None) -> Merged:
+    """Makes a model of adapters or LoRA whole: a folder that needs no encoder from elsewhere.
+
+    Args:
+        folder: of such a model.
+        out: a folder that is new or empty.
+        model: where the encoder is, if it was moved.
+
+    Returns:
+        Whether the modules could be merged into the encoder's weights, and if not, why.
+
+    Raises:
+        ConfigError: if `out` holds something.
+        ModelError: as `load`, and if there is nothing to merge.
+    """
+    return export.merge(Path(folder), Path(out), model)

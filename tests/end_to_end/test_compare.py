@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from tests.end_to_end.commands import ROOT, Ended
 from tests.end_to_end.conftest import Run
-from tests.tiny_data import write_reviews, write_table
+from tests.tiny_data import save_encoder, write_reviews, write_table
+
+from totune.study.prepare import DEFAULT_STRATEGIES
 
 CHEAP = ("--strategies", "tf-idf,feature-extraction", "--num-train-epochs", "3")
 
@@ -208,3 +210,22 @@ def test_an_unreadable_encoder_gets_one_message(totune: Run, data: Path, tmp_pat
     (tmp_path / "nothing").mkdir()
     fails(totune("compare", *where, tmp_path / "nothing"), "config.json")
     assert not (tmp_path / "study").exists()
+
+
+def test_what_was_not_named_and_does_not_fit_is_left_out(
+    totune: Run, data: Path, tmp_path: Path
+) -> None:
+    """Of an encoder whose layers share their weights, no two layers can train alone."""
+    encoder, out = tmp_path / "encoder", tmp_path / "study"
+    save_encoder(encoder, name="albert-one-group")
+    where = ("compare", data / "reviews.csv", "--model", encoder, "--out", out)
+    few = ("--seeds", "1", "--num-train-epochs", "1", "--fraction", "0.2")
+    ended = totune(*where, *few, "--set", "stack_epochs=1")
+    assert ended.code == 0, ended.err
+    others = [name for name in DEFAULT_STRATEGIES if name != "last-2"]
+    assert began(ended) == [f"{name}, seed 0" for name in others]
+    (warning,) = [w for w in read(out, "study.json")["data"]["warnings"] if "left out" in w]
+    assert warning.startswith("last-2 is left out: last-k: k=2 cuts between layers")
+    ended = totune(*where, *few, "--strategies", "tf-idf,last-2")
+    assert ended.code == 2
+    assert "share their weights" in ended.err

@@ -289,6 +289,68 @@ def test_equal_times_are_decided_by_storage():
     assert "trains about as fast" in found.headline
 
 
+def test_what_stores_least_is_named_beside_the_recommended():
+    small = runs("adapters", [201, 202, 204, 206, 207], 180.0, 900_000)
+    found = (best() + small).advise(tolerance=0.01)
+    assert (found.best, found.recommended, found.smallest) == (
+        "fine-tuning",
+        "fine-tuning",
+        "adapters",
+    )
+    assert found.costs[0] == (
+        "If many tasks share one encoder, look at adapters: it keeps within 1.0 points of the best "
+        "and stores 900 kB per task instead of the 90 MB of fine-tuning; it trains 1.8 times "
+        "slower."
+    )
+    assert found.to_json()["smallest"] == "adapters"
+
+
+def test_what_stores_least_may_be_the_best():
+    best_one = runs("lora", [200, 202, 204, 206, 208], 300.0, 600_000)
+    cheap = runs("fine-tuning", [201, 203, 205, 207, 209], 100.0, 90_000_000)
+    found = (best_one + cheap).advise(tolerance=0.01)
+    assert (found.best, found.recommended, found.smallest) == ("lora", "fine-tuning", "lora")
+    assert "look at lora: it scores best and stores 600 kB per task" in found.costs[0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "storage"),
+    [
+        pytest.param([201, 202, 204, 206, 207], 18_000_001, id="more than a fifth"),
+        pytest.param([300, 302, 304, 306, 308], 900_000, id="credibly worse"),
+        pytest.param([150, 210, 280, 260, 240], 900_000, id="open"),
+    ],
+)
+def test_little_storage_alone_is_not_enough(wrong: list[int], storage: int):
+    found = (best() + runs("adapters", wrong, 180.0, storage)).advise(tolerance=0.01)
+    assert (found.recommended, found.smallest) == ("fine-tuning", None)
+
+
+def test_without_storage_or_a_verdict_nothing_is_the_smallest():
+    cheap = runs("feature-extraction", [203, 204, 205, 206, 207], 5.0, 1_500_000)
+    assert (best() + cheap).advise(tolerance=0.01).smallest is None
+    assert runs("lora", [200, 201]).advise().smallest is None
+    blind = best() + runs("lora", [203] * 5, 500.0)
+    blind.records = [replace(run, costs=None) for run in blind.records]
+    assert blind.advise(tolerance=0.05).smallest is None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "answer"),
+    [
+        ("gradual-unfreezing", "Tune: gradual-unfreezing scores best"),
+        ("stack-and-finetune", "Tune: stack-and-finetune scores best"),
+        ("last-4", "Tune the top layers: last-4 scores best"),
+        ("adapters", "Tune few parameters: adapters scores best"),
+        ("lora", "Tune few parameters: lora scores best"),
+        ("last-minute", "Use last-minute: it scores best"),
+    ],
+)
+def test_the_headline_says_how_much_to_tune(strategy: str, answer: str):
+    study = runs(strategy, [100, 102, 104], 50.0) + runs("tf-idf", [700] * 3, 1.0)
+    assert study.advise().headline.startswith(answer)
+
+
 def test_what_is_wrong_is_refused():
     with pytest.raises(ConfigError, match="Did you mean 'accuracy'"):
         best().advise("acuracy")

@@ -2,6 +2,7 @@
 
 from totune.advice.advising import Advice, advise
 from totune.advice.comparing import Comparison
+from totune.advice.ensembles import Ensemble, find_ensembles
 from totune.advice.standings import Standing
 
-__all__ = ["Advice", "Comparison", "Standing", "advise"]
+__all__ = ["Advice", "Comparison", "Ensemble", "Standing", "advise", "find_ensembles"]

@@ -1,6 +1,5 @@
 """The advice: verdict, comparisons, and the sentences that tell them."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,7 +9,8 @@ from numpy.typing import NDArray
 
 from totune.advice import wording
 from totune.advice.comparing import Comparison, compare, find_best
-from totune.advice.deciding import Decision, Verdict, decide
+from totune.advice.deciding import Decision, Verdict, decide, find_smallest
+from totune.advice.plain import finite
 from totune.advice.standings import Arrays, Entrant, Standing, TestSet, find_test_set, gather
 from totune.errors import ConfigError
 from totune.metrics import PADDING, Metric, get_metric
@@ -39,6 +39,8 @@ class Advice:
         reasons: sentences on scores.
         costs: sentences on time and storage.
         caveats: sentences on what may spoil the advice.
+        smallest: a strategy that keeps up with the best and stores at most a fifth of what the
+            leaning one does, the least of all that keep up; None where there is none.
     """
 
     verdict: Verdict
@@ -55,10 +57,11 @@ class Advice:
     reasons: tuple[str, ...]
     costs: tuple[str, ...]
     caveats: tuple[str, ...]
+    smallest: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As JSON knows it: numbers that are not finite become None."""
-        return {name: _finite(value) for name, value in asdict(self).items()}
+        return {name: finite(value) for name, value in asdict(self).items()}
 
     def __str__(self) -> str:
         """The answer, and below it why, at what cost and with which reservations."""
@@ -113,6 +116,10 @@ def _told(
 ) -> Advice:
     leaning = decision.leaning
     others = [entrant for entrant in entrants if entrant is not leaning]
+    smallest = find_smallest(decision, entrants, comparisons)
+    told = wording.costs(leaning, others)
+    if smallest is not None:
+        told.insert(0, wording.saves_storage(smallest, decision, metric, tolerance))
     return Advice(
         verdict=decision.verdict,
         headline=wording.headline(decision, metric, tolerance, alone=not others),
@@ -126,8 +133,9 @@ def _told(
         more_seeds=decision.more_seeds,
         test_rows=decision.test_rows,
         reasons=tuple(wording.reasons(decision.best, comparisons, metric, tolerance)),
-        costs=tuple(wording.costs(leaning, others)),
+        costs=tuple(told),
         caveats=tuple(caveats),
+        smallest=None if smallest is None else smallest.strategy,
     )
 
 
@@ -168,13 +176,3 @@ def _constants(targets: NDArray[Any], metric: Metric) -> Iterator[NDArray[Any]]:
     padding = (targets == PADDING) & metric.per_word
     for value in np.unique(np.maximum(targets[~padding], 0)):
         yield np.where(padding, PADDING, value).astype(targets.dtype)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

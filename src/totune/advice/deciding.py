@@ -1,11 +1,14 @@
 """The verdict: which strategy to use, or why that is still open."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from totune.advice.comparing import Comparison
 from totune.advice.standings import Entrant
+
+SMALL = 0.2  # how much of the leaning strategy's storage is worth a word
 
 Verdict = Literal["recommended", "undecided", "none"]
 
@@ -67,3 +70,19 @@ def _needed(blockers: Sequence[Comparison]) -> tuple[int | None, int | None]:
     rows = [blocker.test_rows for blocker in blockers if blocker.test_rows is not None]
     settled = len(more) == len(blockers)
     return (max(more) if more and settled else None), (max(rows) if rows else None)
+
+
+def find_smallest(
+    decision: Decision, entrants: Sequence[Entrant], comparisons: Sequence[Comparison]
+) -> Entrant | None:
+    """The strategy to look at where many tasks share one encoder, or None.
+
+    Of those that keep up with the best, the one that stores least per task, if that is at most a
+    fifth of what the leaning strategy stores. Without a verdict there is none.
+    """
+    good = {c.strategy for c in comparisons if c.verdict == "as good"} | {decision.best.strategy}
+    keeping_up = [entrant for entrant in entrants if entrant.strategy in good]
+    least = min(keeping_up, key=lambda e: (e.standing.storage_bytes, e.standing.cost))
+    most = SMALL * decision.leaning.standing.storage_bytes
+    small = least is not decision.leaning and least.standing.storage_bytes <= most < math.inf
+    return least if small and decision.verdict != "none" else None

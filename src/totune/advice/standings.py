@@ -108,7 +108,7 @@ def gather(
             (record for record in records if record.strategy == strategy),
             key=lambda run: (run.seed, run.fingerprint),
         )
-        usable = [run for run in runs if _usable(run, arrays)]
+        usable = [run for run in runs if is_usable(run, arrays)]
         found = [arrays[run.fingerprint]["predictions"] for run in usable]
         scores = [metric(test.targets, one, test.n_classes) for one in found]
         standings.append(_standing(strategy, runs, scores, usable))
@@ -117,7 +117,8 @@ def gather(
     return standings, entrants
 
 
-def _usable(run: RunRecord, arrays: Arrays) -> bool:
+def is_usable(run: RunRecord, arrays: Arrays) -> bool:
+    """Whether a run counts: finished, not degenerate, with finite test predictions."""
     if run.status != "finished" or run.degenerate:
         return False
     found = arrays.get(run.fingerprint, {}).get("predictions")

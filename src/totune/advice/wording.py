@@ -1,6 +1,7 @@
 """The sentences of an advice. Bounded scores are told as points (times 100)."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +16,19 @@ from totune.statistics import MOST_SEEDS
 FEW_SEEDS = 5
 TINY_TEST_ROWS = 200
 
-# The question is "to tune or not to tune?"; these two strategies are its plain answers.
-_ANSWERS = {"fine-tuning": "Tune", "feature-extraction": "Do not tune"}
+# The question is "to tune or not to tune?"; what each strategy, by its label, says to it.
+_ANSWERS = {
+    "fine-tuning": "Tune",
+    "gradual-unfreezing": "Tune",
+    "stack-and-finetune": "Tune",
+    "frozen-embeddings": "Tune",
+    "adapters": "Tune few parameters",
+    "lora": "Tune few parameters",
+    "bitfit": "Tune few parameters",
+    "peft": "Tune few parameters",
+    "feature-extraction": "Do not tune",
+}
+_LAST_K = re.compile(r"last-\d+")
 
 
 def headline(decision: Decision, metric: Metric, tolerance: float, alone: bool) -> str:
@@ -27,13 +39,17 @@ def headline(decision: Decision, metric: Metric, tolerance: float, alone: bool) 
     if decision.verdict == "undecided":
         return _undecided(decision, limit, metric)
     choice, best = decision.leaning, decision.best
-    answer = _ANSWERS.get(choice.strategy)
+    answer = _answer(choice.strategy)
     start = f"{answer}: {choice.strategy}" if answer else f"Use {choice.strategy}: it"
     if choice is not best:
         return f"{start} is within {limit} of the best ({best.strategy}) and {_saving(decision)}."
     if not decision.cheaper:
         return f"{start} scores best and is the cheapest."
     return f"{start} scores best, and every cheaper strategy is worse by more than {limit}."
+
+
+def _answer(strategy: str) -> str:
+    return "Tune the top layers" if _LAST_K.fullmatch(strategy) else _ANSWERS.get(strategy, "")
 
 
 def _no_verdict(best: str, alone: bool) -> str:
@@ -120,6 +136,20 @@ def _cost(mine: Standing, theirs: Standing) -> str:
         sizes = f"{size(bytes_each[0])} against {size(bytes_each[1])}"
         line += f" and stores {storage} per task ({sizes})"
     return f"{line}."
+
+
+def saves_storage(smallest: Entrant, decision: Decision, metric: Metric, tolerance: float) -> str:
+    """One sentence on what stores least, for who keeps many tasks on one encoder."""
+    mine, theirs = smallest.standing, decision.leaning.standing
+    near = f"keeps within {amount(tolerance, metric)} of the best"
+    state = "scores best" if smallest is decision.best else near
+    time = _times(mine.seconds, theirs.seconds, ("faster", "about as fast", "slower"))
+    speed = f"; it trains {time}" if time else ""
+    return (
+        f"If many tasks share one encoder, look at {smallest.strategy}: it {state} and stores "
+        f"{size(mine.storage_bytes)} per task instead of the {size(theirs.storage_bytes)} of "
+        f"{theirs.strategy}{speed}."
+    )
 
 
 def _saving(decision: Decision) -> str:

@@ -45,12 +45,24 @@ def _comparison_notes(info: StudyInfo, advice: Advice) -> tuple[str, ...]:
     apart = ", which count as independent" if unit == "sentences" else ""
     return (
         f"Test scores: {points}mean ± standard deviation over the usable runs, below it the 95% "
-        "interval over seeds.",
+        f"interval over seeds.{_averaged(info)}",
         f"Behind the best in {formatting.metric_name(info.metric)}, with its interval "
         f"over seeds and test {unit}{apart}; the intervals hold together with 95% confidence. As "
         f"good: credibly within {limit} of the best. Credibly worse: credibly further. Open: "
         "neither.",
     )
+
+
+def _averaged(info: StudyInfo) -> str:
+    """Of whose F1 an F1 of classes is told."""
+    labels: Sequence[str] = (info.data.get("task") or {}).get("labels") or []
+    if "f1" in info.metrics and len(labels) == 2:
+        return f" F1 is that of the class {labels[1]!r}."
+    if "f1" in info.metrics and labels:
+        return " F1 is the macro average: the mean of every class's own F1."
+    if "token-f1" in info.metrics:
+        return " Token F1 is the macro average: the mean of every tag's own F1."
+    return ""
 
 
 def _score_cell(group: Runs, metric: str) -> Cell:

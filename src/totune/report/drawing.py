@@ -4,57 +4,26 @@ Pictures are small, so that they stay legible side by side and, on a narrow scre
 """
 
 import math
-import re
 from collections.abc import Sequence
-from io import BytesIO
-from typing import Any
 
 import matplotlib as mpl
-from markupsafe import escape
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from totune.report import formatting
+from totune.report.canvas import STYLE, as_svg, axis_label, color_of, sheet
 from totune.report.figures import BoxFigure, CostFigure, CurveLine, CurvePanel, Curves, Group
+from totune.report.labels import HEIGHT, place_labels
 
-# Okabe and Ito's palette, which every common kind of colour vision tells apart; the light yellow
-# is left out because it vanishes on white.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#444444")
-_INK = "#26303a"
-_FAINT = "#d5dae0"
-_STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "totune",
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "text.parse_math": False,
-    "text.color": _INK,
-    "axes.edgecolor": _FAINT,
-    "axes.labelcolor": _INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "xtick.major.size": 3,
-    "ytick.major.size": 3,
-    "grid.color": "#eceff2",
-    "grid.linewidth": 0.9,
-}
 _DURATIONS = (0.01, 0.1, 1, 10, 60, 600, 3600, 36000, 360000)
-
-
-def color_of(strategy: str, strategies: Sequence[str]) -> str:
-    """The colour a strategy has in every picture of a report."""
-    return PALETTE[list(strategies).index(strategy) % len(PALETTE)]
+_COST_SHEET = (270.0, 190.0)  # points, about what its axes leave of the cost picture
+_LETTERS = 36  # of a phase's name, side by side in a panel of learning curves
 
 
 def draw_boxes(figure: BoxFigure) -> str:
     """Runs as points, one line per strategy; quartile boxes where there are enough runs."""
-    with mpl.rc_context(_STYLE):
-        canvas, axes = _sheet(4.7, 0.75 + 0.52 * len(figure.groups))
+    with mpl.rc_context(STYLE):
+        canvas, axes = sheet(4.7, 0.75 + 0.52 * len(figure.groups))
         for at, group in enumerate(figure.groups):
             color = color_of(group.strategy, figure.strategies)
             _draw_group(axes, at, group, color)
@@ -66,7 +35,7 @@ def draw_boxes(figure: BoxFigure) -> str:
         axes.set_xlabel(axis_label(figure.metric))
         axes.grid(axis="x")
         axes.spines["left"].set_visible(False)
-        return _svg(canvas, f"{formatting.metric_label(figure.metric)} of every run")
+        return as_svg(canvas, f"{formatting.metric_label(figure.metric)} of every run")
 
 
 def _draw_group(axes: Axes, at: int, group: Group, color: str) -> None:
@@ -109,8 +78,8 @@ def _nudge(number: int) -> float:
 def draw_curves(figure: Curves, panel: CurvePanel) -> str:
     """One strategy's dev metric by epoch, one line per seed; the axis of scores is shared."""
     color = color_of(panel.strategy, figure.strategies)
-    with mpl.rc_context(_STYLE):
-        canvas, axes = _sheet(3.1, 2.5)
+    with mpl.rc_context(STYLE):
+        canvas, axes = sheet(3.1, 2.5)
         for line in panel.lines:
             _draw_line(axes, line, color)
         _draw_phases(axes, panel)
@@ -121,7 +90,7 @@ def draw_curves(figure: Curves, panel: CurvePanel) -> str:
         axes.set_xlabel("Epoch")
         axes.set_ylabel(axis_label(figure.metric))
         axes.grid(axis="y")
-        return _svg(canvas, f"Learning curves of {panel.strategy}")
+        return as_svg(canvas, f"Learning curves of {panel.strategy}")
 
 
 def _draw_line(axes: Axes, line: CurveLine, color: str) -> None:
@@ -135,14 +104,23 @@ def _draw_line(axes: Axes, line: CurveLine, color: str) -> None:
 
 
 def _draw_phases(axes: Axes, panel: CurvePanel) -> None:
-    """A thin line where a phase begins, with its name; nothing when there is one phase."""
+    """A thin line where a phase begins, with its name where all names have room.
+
+    Nothing when there is one phase.
+    """
     if len(panel.phases) < 2:
         return
+    ends = [start for _, start in panel.phases[1:]] + [panel.epochs]
+    room = _LETTERS / panel.epochs
+    named = all(
+        len(name) <= room * (end - start)
+        for (name, start), end in zip(panel.phases, ends, strict=True)
+    )
     for name, start in panel.phases:
         if start:
             axes.axvline(start + 0.5, color="#9aa4ae", linewidth=0.9, linestyle=(0, (4, 3)))
         axes.annotate(
-            name,
+            name if named else "",
             (start + 0.5, 0),
             xycoords=("data", "axes fraction"),
             xytext=(3, 3),
@@ -154,28 +132,48 @@ def _draw_phases(axes: Axes, panel: CurvePanel) -> None:
 
 def draw_costs(figure: CostFigure) -> str:
     """Mean training time (log scale) against the mean metric with its interval."""
-    with mpl.rc_context(_STYLE):
-        canvas, axes = _sheet(4.7, 3.4)
+    with mpl.rc_context(STYLE):
+        canvas, axes = sheet(4.7, 3.4)
         axes.set_xscale("log")
         for point in figure.points:
             color = color_of(point.strategy, figure.strategies)
             if point.low is not None and point.high is not None:
                 axes.plot([point.seconds] * 2, [point.low, point.high], color=color, linewidth=2)
             axes.scatter([point.seconds], [point.mean], s=46, color=color, zorder=3)
-            axes.annotate(
-                point.strategy,
-                (point.seconds, point.mean),
-                xytext=(8, 5),
-                textcoords="offset points",
-                color=color,
-                fontweight="bold",
-            )
         axes.set_ylim(*figure.limits)
         _time_axis(axes, [point.seconds for point in figure.points])
+        _name_points(axes, figure)
         axes.set_xlabel("Mean training time per run, features included (log scale)")
         axes.set_ylabel(axis_label(figure.metric))
         axes.grid()
-        return _svg(canvas, "Cost against quality")
+        return as_svg(canvas, "Cost against quality")
+
+
+def _name_points(axes: Axes, figure: CostFigure) -> None:
+    """Every strategy's name near its point, with a thin line to it where it stands further off."""
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    width, height = _COST_SHEET
+    places = [
+        (
+            width * math.log(point.seconds / left) / math.log(right / left),
+            height * (point.mean - bottom) / (top - bottom),
+        )
+        for point in figure.points
+    ]
+    widths = [6.6 * len(point.strategy) for point in figure.points]
+    offsets = place_labels(places, widths, (width, height + 2 * HEIGHT))  # some stand above
+    for point, offset in zip(figure.points, offsets, strict=True):
+        color = color_of(point.strategy, figure.strategies)
+        far = {"arrowstyle": "-", "color": color, "linewidth": 0.7}
+        axes.annotate(
+            point.strategy,
+            (point.seconds, point.mean),
+            xytext=offset,
+            textcoords="offset points",
+            color=color,
+            fontweight="bold",
+            arrowprops=far if abs(offset[1] + HEIGHT / 2) > HEIGHT else None,
+        )
 
 
 def _time_axis(axes: Axes, seconds: list[float]) -> None:
@@ -189,38 +187,3 @@ def _time_axis(axes: Axes, seconds: list[float]) -> None:
 
 def _said(seconds: float, _: int) -> str:
     return f"{seconds:g} s" if seconds < 60 else formatting.duration(seconds)
-
-
-def axis_label(metric: str) -> str:
-    """A metric's name, with its unit where values are points."""
-    unit = ", points" if formatting.is_bounded(metric) else ""
-    return f"{formatting.metric_label(metric)}{unit}"
-
-
-def _sheet(width: float, height: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasSVG(figure)
-    return figure, figure.add_subplot()
-
-
-def _svg(figure: Figure, title: str) -> str:
-    """The figure as an `<svg>` element for a page.
-
-    Matplotlib names its groups alike in every picture, so names that nothing refers to are
-    removed: on one page they would clash (the others are hashes of what they name). Sizes become
-    those of the picture in CSS pixels.
-    """
-    buffer = BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue().decode("utf-8")
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    used = set(re.findall(r'#([^")]+)["\)]', text))
-    text = re.sub(
-        r'(<\w+) id="([^"]+)"', lambda found: found[0] if found[2] in used else found[1], text
-    )
-    width, height = figure.get_size_inches() * 96
-    head = f'<svg role="img" aria-label="{escape(title)}" width="{width:.0f}" height="{height:.0f}"'
-    opening, rest = text.split(">", 1)
-    opening = re.sub(r' (?:width|height)="[^"]*"', "", opening).replace("<svg", head, 1)
-    return f"{opening}>{rest}".strip()

@@ -118,17 +118,17 @@ def box_figure(info: StudyInfo, records: Sequence[RunRecord], metric: str) -> Bo
     limits = _limits(
         metric, shown, _known(end for group in groups for end in (group.low, group.high))
     )
-    return BoxFigure(metric, _names(runs), groups, limits)
+    return BoxFigure(metric, strategy_names(runs), groups, limits)
 
 
 def _group(runs: Runs, metric: str) -> Group:
-    values = _scale(metric, runs.values(metric))
+    values = scale(metric, runs.values(metric))
     mean, low, high = _ends(runs, metric)
     box = None
     if len(values) >= ENOUGH_FOR_A_BOX:
         lower, median, upper = np.percentile(values, (25, 50, 75))
         box = (float(lower), float(median), float(upper))
-    odd = _scale(metric, known_values(runs.degenerate, metric))
+    odd = scale(metric, known_values(runs.degenerate, metric))
     return Group(runs.strategy, values, odd, mean, low, high, box)
 
 
@@ -156,7 +156,7 @@ def learning_curves(info: StudyInfo, records: Sequence[RunRecord]) -> Curves | N
     if not panels:
         return None
     lines = [line for panel in panels for line in panel.lines]
-    return Curves(info.metric, _names(runs), panels, _curve_limits(lines))
+    return Curves(info.metric, strategy_names(runs), panels, _curve_limits(lines))
 
 
 def _curve_limits(lines: Sequence[CurveLine]) -> tuple[float, float]:
@@ -179,8 +179,8 @@ def _line(record: RunRecord, metric: str) -> CurveLine:
     best = record.best_epoch if 1 <= record.best_epoch <= len(record.epochs) else None
     return CurveLine(
         record.seed,
-        _scale(metric, _dev(record, metric)),
-        tuple(None if value is None else _scale(metric, [value])[0] for value in train),
+        scale(metric, _dev(record, metric)),
+        tuple(None if value is None else scale(metric, [value])[0] for value in train),
         best,
         bool(record.degenerate),
     )
@@ -214,7 +214,7 @@ def cost_figure(info: StudyInfo, records: Sequence[RunRecord]) -> CostFigure | N
         return None
     ends = _known(end for point in points for end in (point.low, point.high))
     limits = _limits(info.metric, [point.mean for point in points], ends)
-    return CostFigure(info.metric, _names(runs), points, limits)
+    return CostFigure(info.metric, strategy_names(runs), points, limits)
 
 
 def _ends(runs: Runs, metric: str) -> tuple[float | None, float | None, float | None]:
@@ -222,12 +222,13 @@ def _ends(runs: Runs, metric: str) -> tuple[float | None, float | None, float | 
     found = runs.summary(metric)
     if found is None:
         return None, None, None
-    ends = _scale(metric, (found.mean, found.low, found.high))
+    ends = scale(metric, (found.mean, found.low, found.high))
     mean, low, high = (value if math.isfinite(value) else None for value in ends)
     return mean, low, high
 
 
-def _scale(metric: str, values: Sequence[float]) -> tuple[float, ...]:
+def scale(metric: str, values: Sequence[float]) -> tuple[float, ...]:
+    """Values as axes and tables show them: points of a bounded metric."""
     return tuple(100 * value if is_bounded(metric) else value for value in values)
 
 
@@ -235,6 +236,6 @@ def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _names(runs: Sequence[Runs]) -> tuple[str, ...]:
+def strategy_names(runs: Sequence[Runs]) -> tuple[str, ...]:
     """Every strategy, so that each has its colour whichever of them a figure shows."""
     return tuple(group.strategy for group in runs)

@@ -3,20 +3,28 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from totune.advice import Advice
+from totune.advice import Advice, Ensemble
 from totune.report import formatting
 from totune.report.comparison import comparison_table
 from totune.report.document import Answer, Document, Picture, Section
 from totune.report.drawing import draw_boxes, draw_costs, draw_curves
+from totune.report.ensemble_table import ensemble_table, ensemble_words
 from totune.report.figures import CurvePanel, Curves, box_figure, cost_figure, learning_curves
-from totune.report.groups import higher_is_better
+from totune.report.groups import higher_is_better, unit_of
+from totune.report.phase_drawing import draw_phases
+from totune.report.phase_figure import PhaseFigure, phase_figures
+from totune.report.phase_table import phase_table
 from totune.report.table import fact_table
 from totune.report.tables import cost_table, run_table, type_table, welch_table
 from totune.study.records import RunRecord, StudyInfo
 
 
 def study_document(
-    info: StudyInfo, records: Sequence[RunRecord], advice: Advice, extra: Sequence[Section] = ()
+    info: StudyInfo,
+    records: Sequence[RunRecord],
+    advice: Advice,
+    extra: Sequence[Section] = (),
+    ensembles: Sequence[Ensemble] = (),
 ) -> Document:
     """The report of a study, in the order a practitioner reads.
 
@@ -25,13 +33,16 @@ def study_document(
         records: every run, failed ones too.
         advice: what follows from them.
         extra: sections of analyses; they come after the tests, before the data.
+        ensembles: what its runs score together.
     """
     sections = (
         Section("Comparison", tables=(comparison_table(info, records, advice),)),
         Section("Costs", tables=(cost_table(info, records, advice),)),
         _scores(info, records),
         _types(info, records),
+        _ensembles(info, ensembles),
         _curves(info, records),
+        _phases(info, records),
         _tests(info, records),
         *extra,
         _data(info),
@@ -85,6 +96,12 @@ def _types(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
     return Section("F1 by type", tables=(table,) if table.rows else ())
 
 
+def _ensembles(info: StudyInfo, ensembles: Sequence[Ensemble]) -> Section:
+    if not ensembles:
+        return Section("Ensembles")
+    return Section("Ensembles", (ensemble_words(info),), tables=(ensemble_table(info, ensembles),))
+
+
 def _curves(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
     figure = learning_curves(info, records)
     if figure is None:
@@ -99,6 +116,27 @@ def _curves(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
         "degenerate run."
     )
     return Section("Learning curves", (words,), pictures=tuple(pictures))
+
+
+def _phases(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
+    table = phase_table(info, records)
+    if not table.rows:
+        return Section("Phases")
+    pictures = tuple(
+        Picture(draw_phases(figure), _phase_caption(figure))
+        for figure in phase_figures(info, records)
+    )
+    return Section("Phases", tables=(table,), pictures=pictures)
+
+
+def _phase_caption(figure: PhaseFigure) -> str:
+    aligned = (
+        "Seeds stay in a phase for different times; on the axis a phase begins where the longest "
+        "before it ends."
+    )
+    uneven = any(line.at != figure.lines[0].at for line in figure.lines)
+    gap = "Gap: how far train, dropout off, is ahead of dev." if figure.has_gap else ""
+    return " ".join(text for text in (gap, aligned if uneven else "") if text)
 
 
 def _outside(figure: Curves, panel: CurvePanel) -> str:
@@ -119,12 +157,13 @@ def _tests(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
 
 def _data(info: StudyInfo) -> Section:
     """What the data is; what was noticed while reading it stands above."""
-    apart = ("name", "task", "columns", "digest", "notes", "warnings")
+    apart = ("name", "task", "columns", "rows", "digest", "notes", "warnings")
     facts = {
         "name": info.name,
         "task": info.task,
         "columns": _without(info.data.get("columns"), "task"),
         **_without(info.data.get("task"), "name"),
+        **_rows(info),
         **_without(info.data, *apart),
         "digest": info.data.get("digest"),
     }
@@ -134,6 +173,12 @@ def _data(info: StudyInfo) -> Section:
         warnings=tuple(info.data.get("warnings") or ()),
         tables=(fact_table("Data", facts),),
     )
+
+
+def _rows(info: StudyInfo) -> dict[str, Any]:
+    """How many rows the splits have, called by what a row is."""
+    name = "sentences" if unit_of(info.metric) == "sentences" else "rows"
+    return {name: info.data.get("rows")}
 
 
 def _without(facts: Mapping[str, Any] | None, *names: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from totune.advice import Advice
+from totune.advice import Advice, Ensemble
 from totune.report.document import Section
 from totune.report.html import document_html
 from totune.report.markdown import document_markdown
@@ -27,6 +27,7 @@ def write_report(
     records: Sequence[RunRecord],
     advice: Advice,
     sections: Sequence[Section] = (),
+    ensembles: Sequence[Ensemble] = (),
 ) -> ReportPaths:
     """Writes `report.html` and `report.md` into `folder`, which is made if need be.
 
@@ -38,8 +39,9 @@ def write_report(
         records: every run, failed ones too.
         advice: what follows from them.
         sections: further sections, such as those of analyses.
+        ensembles: what its runs score together, of `totune.advice.find_ensembles`.
     """
-    document = study_document(info, records, advice, sections)
+    document = study_document(info, records, advice, sections, ensembles)
     paths = ReportPaths(folder / "report.html", folder / "report.md")
     _write(paths.html, document_html(document))
     _write(paths.markdown, document_markdown(document))

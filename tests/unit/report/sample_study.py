@@ -61,3 +61,29 @@ def run_of(strategy: str, seed: int) -> RunRecord:
         ),
         degenerate="predicts only 'neg'" if accuracy == 0.5 else None,
     )
+
+
+def stacked(seed: int, stack: int, gap: float) -> RunRecord:
+    """Stack-and-finetune whose first phase takes `stack` epochs, until train leads dev by `gap`."""
+    why = f"train leads dev by {gap:.3f}, more than 0.05"
+    epochs = []
+    for at in range(1, stack + 1):
+        dev, lead = 0.7 + 0.01 * at, gap * at / stack
+        train = {"accuracy": dev - 0.02}
+        after = {"accuracy": dev + lead}
+        ended = why if at == stack else ""
+        epochs.append(
+            EpochRecord("stack", at, train, {"accuracy": dev}, 0.2, 6, True, after, ended)
+        )
+    for at in range(1, 4):
+        ended = "all 3 epochs are done" if at == 3 else ""
+        scores = {"accuracy": 0.75 + 0.03 * at}, {"accuracy": 0.78 + 0.02 * at}
+        epochs.append(EpochRecord("all", stack + at, *scores, 60.0, -1, False, {}, ended))
+    return replace(
+        run_of("fine-tuning", seed),
+        fingerprint=f"stack-and-finetune-{seed}",
+        strategy="stack-and-finetune",
+        config={"strategy": {"options": {"gap_tolerance": 0.05}}, "head": {"name": "bilstm"}},
+        epochs=epochs,
+        best_epoch=len(epochs) - 1,
+    )

@@ -101,3 +101,26 @@ def test_sentences_are_the_unit_where_words_are_tagged(
     assert "over seeds and test sentences, which count as independent;" in told
     assert "span F1 in points" in told
     assert "test examples;" in " ".join(comparison_table(info, records, advice).notes)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "labels", "told"),
+    [
+        (["accuracy", "f1"], ["neg", "pos"], "F1 is that of the class 'pos'."),
+        (["accuracy", "f1"], ["a", "b", "c"], "F1 is the macro average"),
+        (["token-accuracy", "token-f1"], ["O", "N", "V"], "Token F1 is the macro average"),
+        (["pearson"], [], ""),
+    ],
+)
+def test_it_is_said_whose_f1_it_is(
+    info: StudyInfo,
+    records: list[RunRecord],
+    advice: Advice,
+    metrics: list[str],
+    labels: list[str],
+    told: str,
+):
+    study = replace(info, metric=metrics[0], metrics=metrics, data={"task": {"labels": labels}})
+    note = comparison_table(study, records, advice).notes[0]
+    assert told in note
+    assert ("F1 is" in note) == bool(told)

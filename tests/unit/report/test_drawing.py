@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 import pytest
 from tests.unit.report.sample_study import run_of
 
-from totune.report.drawing import PALETTE, color_of, draw_boxes, draw_costs, draw_curves
+from totune.report.canvas import PALETTE, color_of
+from totune.report.drawing import draw_boxes, draw_costs, draw_curves
 from totune.report.figures import box_figure, cost_figure, learning_curves
 from totune.study.records import RunRecord, StudyInfo
 

@@ -4,8 +4,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from tests.unit.report.sample_study import stacked
 
-from totune.advice import Advice
+from totune.advice import Advice, Ensemble
 from totune.report.document import Section
 from totune.report.table import Column, Row, Table, word
 from totune.report.write import write_report
@@ -60,6 +61,7 @@ def test_the_page_reads_in_a_practitioners_order(page: str, advice: Advice):
         "Costs",
         "Scores and costs",
         "Learning curves",
+        "Phases",
         "Tests",
         "Data",
         "Setup",
@@ -176,4 +178,27 @@ def test_a_study_of_tagging_is_reported_by_type_and_sentence(
     assert checker.open == []
     assert "## F1 by type" in text
     assert "over seeds and test sentences" in text
+    assert "| Sentences | train 6,824, dev 853, test 853 |" in text
+    assert "| Rows |" not in text
     assert "Test span F1" in text
+
+
+def test_ensembles_have_a_section_of_their_own(
+    tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    ensemble = Ensemble("last-2 x 2 seeds", ("last-2 seed 0",), {}, {}, {}, 28e6, 3.96)
+    paths = write_report(tmp_path, info, records, advice, ensembles=[ensemble])
+    page, text = (path.read_text(encoding="utf-8") for path in (paths.html, paths.markdown))
+    assert page.index("<h2>Ensembles") < page.index("<h2>Learning curves")
+    assert "last-2 x 2 seeds" in page
+    assert "## Ensembles" in text
+    assert "choosing on test" in text
+
+
+def test_phases_tell_why_they_ended(tmp_path: Path, info: StudyInfo, advice: Advice):
+    runs = [stacked(0, 2, 0.061), stacked(1, 4, 0.055)]
+    paths = write_report(tmp_path, info, runs, advice)
+    page, text = (path.read_text(encoding="utf-8") for path in (paths.html, paths.markdown))
+    for shown in (page, text):
+        assert "train leads dev by 0.055 to 0.061, more than 0.05" in shown
+    assert "on the axis a phase begins where the longest" in page
