@@ -55,6 +55,7 @@ def study(totune: Run, data: Path, folder: Path) -> Path:
     settings = ("--model", data / "encoder", "--precision", "fp32", "--seeds", "1")
     rates = ("--num-train-epochs", "6", "--learning-rate", "3e-3", "--head", "crf")
     rates += ("--per-device-train-batch-size", "8")
+    rates += ("--strategies", "most-frequent-tag,feature-extraction,last-2,fine-tuning")
     ended = totune("compare", folder, "--out", out, *settings, *rates, "--json")
     assert ended.code == 0, ended.err
     assert "the task is tagging" in ended.err
