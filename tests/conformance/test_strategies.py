@@ -38,6 +38,11 @@ from totune.training.inputs import open_source, predict
 REFUSED = {("last-k", "albert-one-group")}
 TAUGHT = ["bert", "albert", "deberta-v2", "modernbert"]  # where a test trains more than once
 
+SELDOM = [
+    pytest.param(encoder, marks=pytest.mark.slow) for encoder in TINY if encoder not in TAUGHT
+]
+ENCODERS_BY_SPEED = [*TAUGHT, *SELDOM]
+
 planned = pytest.mark.parametrize(
     ("name", "encoder"),
     [(s, e) for s in STRATEGIES.names() for e in TINY if (s, e) not in REFUSED],
@@ -166,8 +171,11 @@ def test_each_phase_trains_its_own(name: str, classification: TinyTask) -> None:
 
 
 @pytest.mark.parametrize("kind", ["regression", "pairs", "tagging"])
-@taught
+@pytest.mark.parametrize("encoder", ENCODERS_BY_SPEED)
+@each
 def test_it_works_for_every_task(name: str, encoder: str, kind: str) -> None:
+    if (name, encoder) in REFUSED:
+        pytest.skip("refused; another test reads the message")
     tiny = TinyTask.of(kind)
     model, plan = tiny_model(short(name, num_train_epochs=1), encoder, tiny.task)
     trainer = fit(model, plan, tiny)

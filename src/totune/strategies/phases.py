@@ -178,7 +178,9 @@ Stop = Epochs | Plateau | Gap
 def _all_run(scores: Scores, num_train_epochs: int) -> str:
     if len(scores.dev) < num_train_epochs:
         return ""
-    return "its epoch is done" if num_train_epochs == 1 else f"its {num_train_epochs} epochs are done"
+    if num_train_epochs == 1:
+        return "its epoch is done"
+    return f"its {num_train_epochs} epochs are done"
 
 
 def _no_rise(scores: Scores, patience: int) -> str:

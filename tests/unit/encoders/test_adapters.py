@@ -558,9 +558,9 @@ def test_the_plan() -> None:
         ("layer.*", ("norm",)),
     ]
     assert strategy.plan(model) == [phase]
-    assert (phase.name, phase.stop.num_train_epochs) == ("adapters", 5)
+    assert (phase.name, phase.stop.num_train_epochs) == ("adapters", 10)
     assert phase.schedule.warmup_ratio == 0.1
-    assert {group.learning_rate for group in phase.train} == {1e-3}
+    assert {group.learning_rate for group in phase.train} == {3e-4}
 
 
 def test_classifier_layers() -> None:
