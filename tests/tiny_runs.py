@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tokenizers
 import torch
 from tests.encoder_zoo import PADDING, VOCABULARY, tiny_encoder
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from tokenizers import models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from totune.data.examples import Examples
+from totune.data.tokenizer import Tokenizer
 from totune.data.units import Framing, frame
+from totune.encoders.encoder import Encoder
 from totune.features import FeatureCache
 from totune.heads.base import HEADS
 from totune.model import Model, wants_of
@@ -40,7 +43,7 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     special = ["[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]"]
     vocabulary = {piece: number for number, piece in enumerate([*special, *WORDS])}
     assert vocabulary["[PAD]"] == PADDING
-    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    backend = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     backend.normalizer = normalizers.BertNormalizer()
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.post_processor = processors.TemplateProcessing(
@@ -99,8 +102,14 @@ def tiny_task(kind: str, train: Examples) -> Task:
     return TASKS.get(name).from_examples(train)
 
 
-def split_of(name: str, examples: Examples, task: Task, framing: Framing | None = None) -> Split:
-    units = frame(examples, tiny_tokenizer(), MAX_LENGTH, framing or Framing())
+def split_of(
+    name: str,
+    examples: Examples,
+    task: Task,
+    framing: Framing | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> Split:
+    units = frame(examples, tokenizer or tiny_tokenizer(), MAX_LENGTH, framing or Framing())
     return Split.labelled(name, units, task, examples.labels or ())
 
 
@@ -118,10 +127,17 @@ class TinyTask:
     dev: Split
 
     @classmethod
-    def of(cls, kind: str, rows: int = 20, framing: Framing | None = None) -> "TinyTask":
+    def of(
+        cls,
+        kind: str,
+        rows: int = 20,
+        framing: Framing | None = None,
+        tokenizer: Tokenizer | None = None,
+    ) -> "TinyTask":
         train, dev = tiny_examples(kind, rows), tiny_examples(kind, 10, seed=1)
         task = tiny_task(kind, train)
-        splits = (split_of(*both, task, framing) for both in (("train", train), ("dev", dev)))
+        named = (("train", train), ("dev", dev))
+        splits = (split_of(*both, task, framing, tokenizer) for both in named)
         return cls(task, *splits)
 
     @property
@@ -137,11 +153,12 @@ def short(name: str, **options: Any) -> Strategy:
 
 
 def tiny_model(
-    strategy: Strategy, encoder: str, task: Task | int, seed: int = 0, **head: Any
+    strategy: Strategy, encoder: str | Encoder, task: Task | int, seed: int = 0, **head: Any
 ) -> tuple[Model, list[Phase]]:
     """A prepared model and its plan, as a run builds them."""
     task = classes(task) if isinstance(task, int) else task
-    built, wants = tiny_encoder(encoder, seed), wants_of(HEADS.create("linear"), task)
+    wants = wants_of(HEADS.create("linear"), task)
+    built = tiny_encoder(encoder, seed) if isinstance(encoder, str) else encoder
     options = {**strategy.head_defaults(built, wants), **head}
     linear = HEADS.create("linear", options)
     model = Model(built, strategy.readout(built, wants), linear, task)

@@ -63,7 +63,12 @@ def usual_head(encoder: Encoder) -> dict[str, Any]:
 
 
 def usual_pooling(encoder: Encoder) -> Pooling:
-    """What transformers' sentence head reads of this type of encoder."""
+    """What transformers' sentence head reads of this type of encoder.
+
+    Of a language model over words it is their maximum (Peters et al. 2019, A.1).
+    """
+    if encoder.reads_words:
+        return "max"
     layout = HEAD_LAYOUTS.get(encoder.kind)
     if layout is None or (layout.pooling == "pooler" and encoder.pooler is None):
         return "cls"

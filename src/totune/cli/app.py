@@ -14,6 +14,7 @@ import totune
 from totune.cli import (
     cache,
     compare,
+    convert_elmo,
     doctor,
     evaluate,
     merge,
@@ -33,6 +34,7 @@ COMMANDS = {
     "predict": predict,
     "evaluate": evaluate,
     "merge": merge,
+    "convert-elmo": convert_elmo,
     "plan": plan,
     "report": report,
     "reproduce": reproduce,

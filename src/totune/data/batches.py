@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import BatchEncoding, PreTrainedTokenizerBase
+from transformers import BatchEncoding
 
 from totune.data.examples import Examples
+from totune.data.tokenizer import Tokenizer
 from totune.errors import ConfigError, ModelError
 
 BUCKET_NOISE = 0.1  # share of a length by which sorting keys are jittered, so batches vary
@@ -118,7 +119,7 @@ class Pieces:
         )
 
 
-def tokenize(examples: Examples, tokenizer: PreTrainedTokenizerBase, max_length: int) -> Pieces:
+def tokenize(examples: Examples, tokenizer: Tokenizer, max_length: int) -> Pieces:
     """Cuts every row into word pieces, pairs into one sequence with two segments.
 
     Args:
@@ -203,7 +204,7 @@ def _long(values: np.ndarray) -> Tensor:
     return torch.from_numpy(values.astype(np.int64))
 
 
-def check_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int, pairs: bool) -> None:
+def check_tokenizer(tokenizer: Tokenizer, max_length: int, pairs: bool) -> None:
     """Refuses what cannot be batched.
 
     Raises:
@@ -228,7 +229,7 @@ def check_tokenizer(tokenizer: PreTrainedTokenizerBase, max_length: int, pairs: 
 
 
 def _encode(
-    examples: Examples, rows: slice, tokenizer: PreTrainedTokenizerBase, max_length: int
+    examples: Examples, rows: slice, tokenizer: Tokenizer, max_length: int
 ) -> BatchEncoding:
     pairs = None if examples.pairs is None else list(examples.pairs[rows])
     encoded: BatchEncoding = tokenizer(
@@ -241,9 +242,7 @@ def _encode(
     return encoded
 
 
-def identity_of(
-    examples: Examples, tokenizer: PreTrainedTokenizerBase, max_length: int, *more: object
-) -> str:
+def identity_of(examples: Examples, tokenizer: Tokenizer, max_length: int, *more: object) -> str:
     """A hash of the tokenizer, the limit, the data and what `more` there is: of equal pieces."""
     backend: Any = tokenizer
     rules = json.loads(backend.backend_tokenizer.to_str())

@@ -16,10 +16,10 @@ from typing import Literal
 
 import numpy as np
 import torch
-from transformers import PreTrainedTokenizerBase
 
 from totune.data.batches import Batch, Pieces, Places, tokenize
 from totune.data.examples import Examples
+from totune.data.tokenizer import Tokenizer
 from totune.data.windows import Windows, windows
 
 PairEncoding = Literal["joint", "separate"]
@@ -157,7 +157,7 @@ class Units:
 
 def frame(
     examples: Examples,
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: Tokenizer,
     max_length: int,
     framing: Framing = Framing(),
 ) -> Units:

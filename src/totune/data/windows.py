@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
 
 from totune.data.batches import CHUNK, Pieces, check_tokenizer, identity_of
 from totune.data.examples import Examples
+from totune.data.tokenizer import Tokenizer
 
 CORE = 0.75  # the most of an input that a core takes, so that a quarter is left for context
 OVERLAP = 0.25  # share of an input that the next one of the same sentence repeats
@@ -52,9 +52,7 @@ class Cut:
     spans: tuple[tuple[int, int], ...]
 
 
-def windows(
-    examples: Examples, tokenizer: PreTrainedTokenizerBase, max_length: int, context: bool
-) -> Windows:
+def windows(examples: Examples, tokenizer: Tokenizer, max_length: int, context: bool) -> Windows:
     """Arranges sentences as encoder inputs.
 
     Args:
@@ -189,7 +187,7 @@ def _documents(examples: Examples, context: bool) -> Iterator[Sequence[int]]:
         yield list(rows)
 
 
-def _special(tokenizer: PreTrainedTokenizerBase) -> tuple[np.ndarray, np.ndarray]:
+def _special(tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
     """The special pieces before and after a text."""
     encoded = tokenizer("a", return_special_tokens_mask=True)
     ids, special = np.asarray(encoded["input_ids"]), np.asarray(encoded["special_tokens_mask"])
@@ -198,7 +196,7 @@ def _special(tokenizer: PreTrainedTokenizerBase) -> tuple[np.ndarray, np.ndarray
 
 
 def _word_pieces(
-    examples: Examples, tokenizer: PreTrainedTokenizerBase
+    examples: Examples, tokenizer: Tokenizer
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Of each sentence its pieces, and which of them is the first of each word.
 
@@ -224,7 +222,7 @@ def _aligned(
     words: Sequence[str],
     ids: np.ndarray,
     spans: Sequence[tuple[int, int]],
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: Tokenizer,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pieces and the first of each word; a word that leaves no piece gets an unknown one."""
     starts = _offsets([len(word) + 1 for word in words])[:-1]

@@ -8,6 +8,8 @@ Shapes: B examples, T word pieces, L layers, H width.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -59,6 +61,7 @@ class Encoder(nn.Module, ABC):
         depth: L, the number of layers above the embeddings.
         max_length: the longest input in word pieces.
         inserted: what a strategy has put into it, if anything.
+        reads_words: whether its pieces are whole words, whose states no first piece sums up.
     """
 
     kind: str
@@ -66,6 +69,7 @@ class Encoder(nn.Module, ABC):
     depth: int
     max_length: int
     inserted: Insert | None = None
+    reads_words: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -124,6 +128,10 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def fingerprint(self) -> str:
         """A hash of the configuration and the weights as they are now."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Writes configuration and weights into a folder that is there."""
 
     @property
     def device(self) -> torch.device:

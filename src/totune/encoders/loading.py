@@ -22,6 +22,9 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
+from totune.data.tokenizer import Tokenizer
+from totune.encoders.elmo.weights import holds_elmo, load_elmo, plan_elmo
+from totune.encoders.encoder import Encoder
 from totune.encoders.layouts import layout_of
 from totune.encoders.sources import DEFAULT_ENCODER, Source, resolve
 from totune.encoders.transformers import ATTENTIONS, Attention, TransformersEncoder
@@ -41,14 +44,14 @@ class Loaded:
 
     Attributes:
         encoder: its `max_length` also respects the tokenizer's limit.
-        tokenizer: a fast tokenizer that belongs to the encoder.
+        tokenizer: belongs to the encoder.
         reference: what was asked for.
         name: what the encoder is called in reports.
         note: one sentence about where it came from.
     """
 
-    encoder: TransformersEncoder
-    tokenizer: PreTrainedTokenizerBase
+    encoder: Encoder
+    tokenizer: Tokenizer
     reference: str
     name: str
     note: str
@@ -71,6 +74,11 @@ def load_encoder(
         ModelError: if something is missing, damaged, unsupported or would have to run code.
     """
     source = resolve(reference)
+    encoder: Encoder
+    tokenizer: Tokenizer
+    if holds_elmo(source.folder):
+        encoder, tokenizer = load_elmo(source.folder, random_weights)
+        return Loaded(encoder, tokenizer, reference, source.name, source.note)
     config = read_config(source.folder)
     with quiet():
         tokenizer = _read_tokenizer(source.folder, config)
@@ -83,13 +91,15 @@ def load_encoder(
     return Loaded(encoder, tokenizer, reference, source.name, source.note)
 
 
-def plan_encoder(reference: str = DEFAULT_ENCODER) -> tuple[TransformersEncoder, Source]:
+def plan_encoder(reference: str = DEFAULT_ENCODER) -> tuple[Encoder, Source]:
     """An encoder without memory (meta device), for counting parameters: needs a config.json only.
 
     Raises:
         ModelError: if the configuration is missing or of an unsupported type.
     """
     source = resolve(reference, weights=False)
+    if holds_elmo(source.folder):
+        return plan_elmo(source.folder), source
     config = read_config(source.folder)
     with quiet(), torch.device("meta"):
         return TransformersEncoder.from_config(config), source

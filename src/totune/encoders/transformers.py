@@ -4,6 +4,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -127,6 +128,9 @@ class TransformersEncoder(Encoder):
 
     def prepare_training(self, device: torch.device) -> None:
         accelerate_encoder(self.model, device)
+
+    def save(self, folder: Path) -> None:
+        self.model.save_pretrained(folder)
 
     def fingerprint(self) -> str:
         """A hash (32 hexadecimal digits) of the configuration and the weights as they are now."""

@@ -103,7 +103,8 @@ def _write_along(folder: Path, out: Path, task: Task, about: dict[str, Any], use
     out.mkdir(parents=True, exist_ok=True)
     plain = load_encoder(used.reference)  # anew: the one that was used holds the modules
     with quiet():
-        plain.encoder.model.save_pretrained(out / ENCODER)
+        (out / ENCODER).mkdir()
+        plain.encoder.save(out / ENCODER)
         plain.tokenizer.save_pretrained(out / ENCODER)
     for name in (HEAD, ADAPTER_CONFIG, ADAPTER_WEIGHTS):
         shutil.copyfile(folder / name, out / name)

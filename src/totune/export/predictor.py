@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
 
 from totune.baselines.base import Embed
 from totune.data.batches import tokenize
 from totune.data.examples import Columns, Examples, Label
 from totune.data.inputs import read_inputs
+from totune.data.tokenizer import Tokenizer
 from totune.data.units import Framing, frame
 from totune.encoders.loading import load_encoder
 from totune.encoders.mixing import View
@@ -93,9 +93,7 @@ class Predictor:
         )
 
 
-def predictor(
-    model: Model, tokenizer: PreTrainedTokenizerBase, task: Task, about: dict[str, Any]
-) -> Predictor:
+def predictor(model: Model, tokenizer: Tokenizer, task: Task, about: dict[str, Any]) -> Predictor:
     """A trained model in memory, ready for texts.
 
     Of `about` it needs `max_length`, `pairs`, and `framing` where that is not the usual one.

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 
 from totune import sequence_classifier, token_classifier
 from totune.baselines.base import Baseline, FittedBaseline
+from totune.data.tokenizer import Tokenizer
 from totune.encoders.inserts.base import Insert
 from totune.encoders.loading import quiet
 from totune.encoders.sources import ALIASES
@@ -32,7 +33,7 @@ from totune.tasks.tagging import Tagging
 def save_model(
     folder: Path,
     model: Model,
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: Tokenizer,
     task: Task,
     about: dict[str, Any],
     trained: Collection[str] = (),
@@ -94,20 +95,27 @@ def _config(insert: Insert, reference: str) -> dict[str, Any]:
     return config
 
 
-def _save_whole(
-    folder: Path, model: Model, tokenizer: PreTrainedTokenizerBase, task: Task
-) -> dict[str, str]:
+def _save_whole(folder: Path, model: Model, tokenizer: Tokenizer, task: Task) -> dict[str, str]:
     """Writes encoder and tokenizer as transformers does; says for which of its classes."""
     whole, kind, reason = _as_transformers(model, task)
     with quiet():
-        whole.save_pretrained(folder)
+        if whole is None:
+            model.encoder.save(folder)
+        else:
+            whole.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
     return {"transformers_class": kind, "transformers_note": reason}
 
 
-def _as_transformers(model: Model, task: Task) -> tuple[PreTrainedModel, str, str]:
-    """The model in transformers' own class, that class, and if it is the encoder's alone, why."""
-    assert isinstance(model.encoder, TransformersEncoder)
+def _as_transformers(model: Model, task: Task) -> tuple[PreTrainedModel | None, str, str]:
+    """The model in transformers' own class, if it has one with this head.
+
+    Returns:
+        The model, or None where the encoder is written as it is; the class that reads the folder;
+        and if that does not read the head, why.
+    """
+    if not isinstance(model.encoder, TransformersEncoder):
+        return None, "", f"transformers has no class for {model.encoder.kind}"
     if isinstance(task, Tagging):
         reason = token_classifier.why_not(model)
         if reason is None:
@@ -118,7 +126,7 @@ def _as_transformers(model: Model, task: Task) -> tuple[PreTrainedModel, str, st
         if reason is None:
             twin = sequence_classifier.to_sequence_classifier(model, task)
             return twin, "AutoModelForSequenceClassification", ""
-    return model.encoder.model, "AutoModel", reason
+    return None, "AutoModel", reason
 
 
 def save_baseline(

@@ -192,11 +192,14 @@ def insert_adapters(encoder: Encoder, config: AdapterConfig) -> Adapters:
         The adapters, which are `encoder.inserted` too.
 
     Raises:
-        ModelError: if something is inserted already, or it is no encoder of transformers.
+        ModelError: if something is inserted already.
         ConfigError: if the encoder has not the places that `config` asks for.
     """
     if not isinstance(encoder, TransformersEncoder):
-        raise ModelError("Adapters can be inserted into encoders of transformers alone.")
+        raise ConfigError(
+            f"adapters: they go behind the sublayers of a transformer, and an encoder of type "
+            f"{encoder.kind} has none. Use fine-tuning or gradual-unfreezing."
+        )
     if encoder.inserted is not None:
         raise ModelError(
             "This encoder has modules inserted already, and there is room for one insert alone. "

@@ -105,11 +105,14 @@ def insert_peft(encoder: Encoder, config: "PeftConfig") -> Insert:
         What was put in, which is `encoder.inserted` too.
 
     Raises:
-        ModelError: if something is inserted already, or it is no encoder of transformers.
+        ModelError: if something is inserted already.
         ConfigError: if the method does not fit the encoder.
     """
     if not isinstance(encoder, TransformersEncoder):
-        raise ModelError("PEFT's methods can be inserted into encoders of transformers alone.")
+        raise ConfigError(
+            f"{config.peft_type}: PEFT's methods change models of transformers, and an encoder of "
+            f"type {encoder.kind} is none. Use fine-tuning or gradual-unfreezing."
+        )
     if encoder.inserted is not None:
         raise ModelError(
             "This encoder has modules inserted already, and there is room for one insert alone. "

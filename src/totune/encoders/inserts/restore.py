@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
+from totune.encoders.encoder import Encoder
 from totune.encoders.inserts.adapters import AdapterConfig, insert_adapters
 from totune.encoders.inserts.base import Insert
 from totune.encoders.inserts.peft import insert_peft, peft_config
-from totune.encoders.transformers import TransformersEncoder
 from totune.errors import ModelError
 
 BOTTLENECK = "bottleneck"
 
 
-def insert_again(encoder: TransformersEncoder, config: Mapping[str, Any]) -> Insert:
+def insert_again(encoder: Encoder, config: Mapping[str, Any]) -> Insert:
     """Puts untrained modules into an encoder, as `Insert.config` says they were.
 
     Args:
