@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,12 +24,14 @@ from totune.data.tokenizer import Tokenizer
 from totune.encoders.elmo.encoder import ElmoEncoder
 from totune.encoders.elmo.options import ElmoOptions
 from totune.encoders.encoder import Encoder
+from totune.encoders.flair.encoder import FlairLmEncoder
+from totune.encoders.flair.options import FlairOptions
 from totune.encoders.loading import load_encoder
 from totune.encoders.words import Vocabulary, WordTokenizer
 from totune.errors import ConfigError
 from totune.export import load_model, save_model
 from totune.features import FeatureCache
-from totune.strategies.base import STRATEGIES
+from totune.strategies.base import STRATEGIES, Strategy
 from totune.training.inputs import open_source, predict
 
 Made = tuple[Encoder, Tokenizer]
@@ -56,7 +59,21 @@ def tiny_elmo(seed: int = 0) -> Made:
     return encoder.eval(), WordTokenizer(vocabulary, encoder.max_length)
 
 
-MAKERS: dict[str, Callable[[], Made]] = {"elmo": tiny_elmo}
+def tiny_flair(seed: int = 0) -> Made:
+    alphabet = ("<unk>", " ", "\n", *"abcdefghijklmnopqrstuvwxyz0123456789-")
+    vocabulary = Vocabulary()
+    torch.manual_seed(seed)
+    encoder = FlairLmEncoder(FlairOptions(8, 4, alphabet, alphabet), vocabulary)
+    return encoder.eval(), WordTokenizer(vocabulary, encoder.max_length)
+
+
+def made(name: str, encoder: Encoder, **options: Any) -> Strategy:
+    """A short strategy that fits the encoder's depth."""
+    shallow = {"k": 1} if name == "last-k" and encoder.depth == 1 else {}
+    return short(name, **shallow, **options)
+
+
+MAKERS: dict[str, Callable[[], Made]] = {"elmo": tiny_elmo, "flair": tiny_flair}
 INSERTING = {"adapters", "lora", "peft"}
 FITTING = [name for name in STRATEGIES.names() if name not in INSERTING]
 
@@ -70,7 +87,7 @@ each = pytest.mark.parametrize("name", FITTING)
 def test_every_strategy_and_task(kind_of_encoder: str, name: str, kind: str) -> None:
     encoder, tokenizer = MAKERS[kind_of_encoder]()
     tiny = TinyTask.of(kind, tokenizer=tokenizer)
-    model, plan = tiny_model(short(name, num_train_epochs=1), encoder, tiny.task)
+    model, plan = tiny_model(made(name, encoder, num_train_epochs=1), encoder, tiny.task)
     before = weights(model)
     states: list[dict[str, torch.Tensor]] = []
     trainer = fit(model, plan, tiny, on_epoch=lambda _: states.append(weights(model)))
@@ -89,7 +106,7 @@ def test_the_cache_changes_no_result(kind_of_encoder: str, name: str, tmp_path: 
     for cache in (None, FeatureCache(tmp_path, budget_bytes=10**8)):
         encoder, tokenizer = MAKERS[kind_of_encoder]()
         tiny = TinyTask.of("classification", tokenizer=tokenizer)
-        model, plan = tiny_model(short(name), encoder, tiny.task)
+        model, plan = tiny_model(made(name, encoder), encoder, tiny.task)
         trainer = fit(model, plan, tiny, cache=cache)
         source = open_source(tiny.dev, model, cache, model.freeze_prefix())
         results.append((predict(model, source, trainer.devices).values, trainer.history.epochs))
@@ -105,7 +122,7 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
 ) -> None:
     encoder, tokenizer = MAKERS[kind_of_encoder]()
     tiny = TinyTask.of("classification", tokenizer=tokenizer)
-    strategy = short(name, num_train_epochs=3)
+    strategy = made(name, encoder, num_train_epochs=3)
     copies = [copy.deepcopy(encoder) for _ in range(3)]
     models = []
     for copied in copies:

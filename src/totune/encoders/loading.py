@@ -25,6 +25,7 @@ from transformers.utils import logging as transformers_logging
 from totune.data.tokenizer import Tokenizer
 from totune.encoders.elmo.weights import holds_elmo, load_elmo, plan_elmo
 from totune.encoders.encoder import Encoder
+from totune.encoders.flair.weights import holds_flair, load_flair, plan_flair
 from totune.encoders.layouts import layout_of
 from totune.encoders.sources import DEFAULT_ENCODER, Source, resolve
 from totune.encoders.transformers import ATTENTIONS, Attention, TransformersEncoder
@@ -76,9 +77,10 @@ def load_encoder(
     source = resolve(reference)
     encoder: Encoder
     tokenizer: Tokenizer
-    if holds_elmo(source.folder):
-        encoder, tokenizer = load_elmo(source.folder, random_weights)
-        return Loaded(encoder, tokenizer, reference, source.name, source.note)
+    for holds, load in ((holds_elmo, load_elmo), (holds_flair, load_flair)):
+        if holds(source.folder):
+            encoder, tokenizer = load(source.folder, random_weights)
+            return Loaded(encoder, tokenizer, reference, source.name, source.note)
     config = read_config(source.folder)
     with quiet():
         tokenizer = _read_tokenizer(source.folder, config)
@@ -98,8 +100,9 @@ def plan_encoder(reference: str = DEFAULT_ENCODER) -> tuple[Encoder, Source]:
         ModelError: if the configuration is missing or of an unsupported type.
     """
     source = resolve(reference, weights=False)
-    if holds_elmo(source.folder):
-        return plan_elmo(source.folder), source
+    for holds, plan in ((holds_elmo, plan_elmo), (holds_flair, plan_flair)):
+        if holds(source.folder):
+            return plan(source.folder), source
     config = read_config(source.folder)
     with quiet(), torch.device("meta"):
         return TransformersEncoder.from_config(config), source

@@ -22,7 +22,8 @@ def kinds(model: Model) -> dict[int, Kind]:
 def _kind(name: str, is_norm: bool) -> Kind:
     if is_norm:
         return "norm"
-    return "bias" if name.endswith("bias") else "weight"
+    # "bias", and PyTorch's recurrences have "bias_ih_l0" and their like.
+    return "bias" if name.startswith("bias") or name.endswith("bias") else "weight"
 
 
 def assign(model: Model, groups: Sequence[Group]) -> dict[str, Group]:

@@ -3,10 +3,10 @@
 A text begins with a newline and has one space between two words, as Flair has it; between the texts
 of a pair stands a newline, which ended every sentence that the models were trained on.
 
-Shapes: B rows, T words of each, W words of all, N characters of all, C characters of the longest.
+Shapes: B rows, T words of each, W words of all, N characters of words, C characters of the longest
+text.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,74 +55,71 @@ class Texts:
 
     Attributes:
         words: all words by their numbers, row by row, [W].
+        rows: which row each is of, [W].
         starts: where each begins in its row's text, [W], from 1: the marker is at 0.
         counts: how many characters each has, [W].
-        rows: which row each is of, [W].
         lengths: of every row's text, the marker included, [B].
-        own: which of all texts' characters, end to end, are those of words, [N].
     """
 
     words: np.ndarray
+    rows: np.ndarray
     starts: np.ndarray
     counts: np.ndarray
-    rows: np.ndarray
     lengths: np.ndarray
-    own: np.ndarray
 
     @classmethod
     def of(cls, numbers: np.ndarray, mask: np.ndarray, table: CodeTable) -> "Texts":
-        """The texts of words [B, T] by their numbers, of which `mask` says which there are.
+        """The texts of rows of words.
 
         Args:
-            numbers: of words; END is the newline between the texts of a pair.
-            mask: bool.
-            table: of either direction: both know the same words.
+            numbers: of the words, [B, T]; END is the newline between the texts of a pair.
+            mask: which places hold words, [B, T] bool.
+            table: of either direction, for both count characters alike.
         """
         rows, words = np.nonzero(mask)[0], numbers[mask]
         counts = np.array([len(codes) for codes in table.of(words)], dtype=np.int64)
-        first = np.diff(rows, prepend=-1) > 0
-        marks = words == END
-        after_mark = np.concatenate([[False], marks[:-1]])[: len(words)]
-        before = first | ~(marks | after_mark)  # whether a marker or a space comes before
-        ends = np.cumsum(before + counts)  # in all texts end to end
-        lengths = np.zeros(len(mask), dtype=np.int64)
-        np.add.at(lengths, rows, before + counts)
-        starts = ends - counts
-        own = np.ones(lengths.sum(), dtype=bool)
-        own[starts[before] - 1] = False
-        local = starts - (np.cumsum(lengths) - lengths)[rows]
-        return cls(words, local, counts, rows, np.maximum(lengths, 1), own)
+        first, newlines = np.diff(rows, prepend=-1) > 0, words == END
+        joined = newlines.copy()  # to what comes before, without a space
+        joined[1:] |= newlines[:-1]
+        sizes = counts + (first | ~joined)
+        lengths = np.bincount(rows, sizes, len(mask)).astype(np.int64)
+        begins = np.cumsum(lengths) - lengths  # of rows, in all texts end to end
+        starts = np.cumsum(sizes) - counts - begins[rows]
+        return cls(words, rows, starts, counts, np.maximum(lengths, 1))
 
     def codes(self, table: CodeTable) -> np.ndarray:
         """The texts by the numbers of their characters, [B, C]; markers after each one's end."""
-        whole = np.full(len(self.own), table.space)
-        whole[self.own] = np.concatenate([*table.of(self.words), whole[:0]])
-        padded = np.full((len(self.lengths), self.lengths.max()), table.marker)
-        inside = np.arange(padded.shape[1]) < self.lengths[:, None]
-        padded[inside] = whole
-        padded[:, 0] = table.marker
-        return padded
+        columns = np.arange(self.lengths.max())
+        codes = np.full((len(self.lengths), len(columns)), table.marker)
+        codes[(columns > 0) & (columns < self.lengths[:, None])] = table.space
+        own, begins = self.flat(table)
+        within = np.arange(len(own)) - np.repeat(begins, self.counts)
+        codes[np.repeat(self.rows, self.counts), np.repeat(self.starts, self.counts) + within] = own
+        return codes
 
-    def reverse(self, codes: np.ndarray) -> np.ndarray:
-        """Texts [B, C], each read from its end; the marker comes first again."""
-        last = self.lengths[:, None] - 1
-        places = np.arange(codes.shape[1])
-        inside = (places > 0) & (places <= last)
-        reversed_codes: np.ndarray = np.take_along_axis(
-            codes, np.where(inside, last + 1 - places, places), axis=1
+    def reversed_codes(self, table: CodeTable) -> np.ndarray:
+        """The same read from each text's end; the marker comes first again."""
+        codes, lengths = self.codes(table), self.lengths[:, None]
+        columns = np.arange(codes.shape[1])
+        inside = (columns > 0) & (columns < lengths)
+        found: np.ndarray = np.take_along_axis(
+            codes, np.where(inside, lengths - columns, columns), axis=1
         )
-        return reversed_codes
+        return found
+
+    def flat(self, table: CodeTable) -> tuple[np.ndarray, np.ndarray]:
+        """All words' characters by their numbers, [N], and where in them each word begins, [W]."""
+        own = np.concatenate([np.empty(0, dtype=np.int64), *table.of(self.words)])
+        return own, np.cumsum(self.counts) - self.counts
 
     @property
     def last_characters(self) -> np.ndarray:
-        """The place in its text of each word's last character, [W]; of the one before it if none."""
-        return self.starts + self.counts - 1
+        """The place of each word's last character in its text, [W]; of an empty word, before it."""
+        places: np.ndarray = self.starts + self.counts - 1
+        return places
 
     @property
     def first_characters(self) -> np.ndarray:
-        """The place in its reversed text of each word's first character, [W], likewise."""
-        return self.lengths[self.rows] - self.starts
-
-
-def bags(codes: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The codes of words end to end, and where each word's begin."""
+        """The place of each word's first character in its text read from the end, [W]; likewise."""
+        places: np.ndarray = self.lengths[self.rows] - self.starts
+        return places

@@ -107,7 +107,9 @@ class _Direction:
         numbers = self._get("item2idx")
         valid = isinstance(numbers, Mapping) and all(type(n) is int for n in numbers.values())
         if not valid or sorted(numbers.values()) != list(range(len(numbers))):
-            self._refuse("item2idx", "damaged", "an object that numbers characters from 0 without gaps")
+            self._refuse(
+                "item2idx", "damaged", "an object that numbers characters from 0 without gaps"
+            )
         if numbers.get(UNKNOWN) != 0:
             self._refuse(f"item2idx[{UNKNOWN!r}]", numbers.get(UNKNOWN), "0")
         return tuple(sorted(numbers, key=numbers.__getitem__))
@@ -126,6 +128,4 @@ class _Direction:
         return self._entries[name]
 
     def _refuse(self, name: str, value: object, wanted: str) -> NoReturn:
-        raise ModelError(
-            f"{self._place}: {self._name}.{name} is {value!r}; it must be {wanted}."
-        )
+        raise ModelError(f"{self._place}: {self._name}.{name} is {value!r}; it must be {wanted}.")
