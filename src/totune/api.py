@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from safetensors.torch import load_file
 
-from totune import export, machine
+from totune import export
 from totune.advice import Advice, Ensemble, advise, find_ensembles
 from totune.baselines.base import Baseline
 from totune.errors import ConfigError, RunError
@@ -25,7 +24,8 @@ from totune.report.table import Table
 from totune.report.write import ReportPaths, write_report
 from totune.statistics import Summary
 from totune.strategies.base import Strategy
-from totune.study.config import RunConfig
+from totune.study.config import RunConfig, addressed
+from totune.study.describe import describe
 from totune.study.execute import (
     Runs,
     best_run,
@@ -143,11 +143,12 @@ def compare(
     runs: Runs = configurations(members, chosen.seed_list, context)
     left_out: list[str] = []
     if chosen.strategies is None:
-        runs, left_out = leave_out_unfit(runs, context)
+        named = addressed(members, chosen.options)
+        runs, left_out = leave_out_unfit(runs, context, named)
     else:
         check_plans(runs, context)
     tokenize_splits(runs, context)
-    info = _describe(runs, chosen, context, command)
+    info = describe(runs, chosen, context, command)
     info.data["warnings"] += left_out
     _check_folder(store, info)
     if context.devices.is_main:
@@ -186,55 +187,6 @@ def _mean_text(metric: str, found: Summary | None) -> str:
         return score(metric, None)
     mean = score(metric, found.mean)
     return mean if found.n < 2 else f"{mean} ± {spread(metric, found.std)}"
-
-
-def _describe(
-    runs: Runs,
-    settings: Settings,
-    context: Context,
-    command: str,
-) -> StudyInfo:
-    data, encoder = context.dataset, context.loaded.encoder
-    metric = context.settings.metric
-    others = [name for name in context.task.metrics if name != metric]
-    recorded = asdict(settings)
-    for name in ("cache_dir", "cache_budget", "strategies", "seeds"):
-        recorded.pop(name)
-    recorded |= {"max_length": context.max_length, "precision": context.precision}
-    return StudyInfo(
-        name=data.name,
-        task=context.task.name,
-        data={
-            "name": data.name,
-            "digest": data.digest(),
-            "rows": {name: len(split) for name, split in data.splits().items()},
-            "columns": asdict(data.columns),
-            "task": context.task.to_json(),
-            "truncated": context.truncated(),
-            "notes": list(data.notes),
-            "warnings": list(data.warnings),
-            **data.provenance,
-        },
-        model={
-            "reference": context.loaded.reference,
-            "name": context.loaded.name,
-            "kind": encoder.kind,
-            "layers": encoder.depth,
-            "width": encoder.width,
-            "parameters": sum(p.numel() for p in encoder.parameters()),
-            "fingerprint": encoder.fingerprint(),
-        },
-        metric=metric,
-        metrics=[metric, *others],
-        strategies=list(dict.fromkeys(config.label for config, _ in runs)),
-        seeds=settings.seed_list,
-        runs=[config.fingerprint for config, _ in runs],
-        settings=recorded,
-        versions=machine.versions(),
-        machine=asdict(machine.describe()) | {"processes": context.devices.world},
-        command=command,
-        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
 
 
 def _open_store(folder: Path) -> Store:

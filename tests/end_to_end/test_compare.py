@@ -229,3 +229,11 @@ def test_what_was_not_named_and_does_not_fit_is_left_out(
     ended = totune(*where, *few, "--strategies", "tf-idf,last-2")
     assert ended.code == 2
     assert "share their weights" in ended.err
+
+
+def test_a_mistake_in_an_option_leaves_nothing_out(totune: Run, data: Path, tmp_path: Path) -> None:
+    where = ("compare", data / "reviews.csv", "--model", data / "encoder", "--out", tmp_path / "s")
+    ended = totune(*where, "--seeds", "1", "--set", 'lora.target_modules=["qeury"]')
+    assert ended.code == 2
+    assert "no module of this bert encoder is called 'qeury'. Did you mean 'query'?" in ended.err
+    assert began(ended) == []

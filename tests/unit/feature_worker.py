@@ -59,6 +59,9 @@ class SmallEncoder(Encoder):
             return {"embeddings": self.embeddings}
         return {f"layers.{depth - 1}": self.layers[depth - 1]}
 
+    def save(self, folder: Path) -> None:
+        raise AssertionError("a cache saves no encoder")
+
     def fingerprint(self) -> str:
         raise AssertionError("the whole encoder must not be hashed for a prefix")
 

@@ -25,7 +25,6 @@ _ANSWERS = {
     "adapters": "Tune few parameters",
     "lora": "Tune few parameters",
     "bitfit": "Tune few parameters",
-    "peft": "Tune few parameters",
     "feature-extraction": "Do not tune",
 }
 _LAST_K = re.compile(r"last-\d+")
@@ -49,7 +48,11 @@ def headline(decision: Decision, metric: Metric, tolerance: float, alone: bool) 
 
 
 def _answer(strategy: str) -> str:
-    return "Tune the top layers" if _LAST_K.fullmatch(strategy) else _ANSWERS.get(strategy, "")
+    if _LAST_K.fullmatch(strategy):
+        return "Tune the top layers"
+    if strategy.startswith("peft-"):
+        return "Tune few parameters"
+    return _ANSWERS.get(strategy, "")
 
 
 def _no_verdict(best: str, alone: bool) -> str:

@@ -31,7 +31,7 @@ EXAMPLES = examples(
     ),
     (
         "Another encoder, other rates:",
-        "totune compare hub:glue/mrpc --model roberta-base --learning-rate 2e-5 "
+        "totune compare hub:glue/mrpc --model roberta-base --set fine-tuning.learning_rate=2e-5 "
         "--set feature-extraction.pooling=cls",
     ),
     (

@@ -58,9 +58,8 @@ def run(
             ],
         )
         without = phase["trainable_without_last_classifier"]
-        typer.echo(
-            f"{phase['trainable']:,} parameters train, {without:,} without the head's last layer"
-        )
+        rest = "" if without is None else f", {without:,} without the head's last layer"
+        typer.echo(f"{phase['trainable']:,} parameters train{rest}")
 
 
 def _rates(row: dict[str, Any]) -> tuple[str, str]:
@@ -144,7 +143,9 @@ def _phase(model: "Model", phase: "Phase") -> dict[str, Any]:
         "schedule": _words(phase.schedule),
         "stop": _words(phase.stop),
         "trainable": trainable,  # layers that share weights count once
-        "trainable_without_last_classifier": trainable - sum(unique[n].numel() for n in last),
+        "trainable_without_last_classifier": (
+            trainable - sum(unique[name].numel() for name in last) if last else None
+        ),
         "parts": rows,
     }
 

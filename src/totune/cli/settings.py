@@ -44,7 +44,12 @@ COMMON_OPTIONS = [
     _option("split_seed", int, DATA, "Fixes the splits that are made where data has none.", 0),
     _option("metric", str | None, STUDY, "The metric that decides; the task's first if not named."),
     _option("learning_rate", float | None, TRAINING, "Peak rate, of every strategy that has one."),
-    _option("num_train_epochs", int | None, TRAINING, "Epochs, of every strategy that has them."),
+    _option(
+        "num_train_epochs",
+        int | None,
+        TRAINING,
+        "Epochs, of every strategy that has them; of several phases, those of the last.",
+    ),
     _option("warmup_ratio", float | None, TRAINING, "Share of the steps with a rising rate."),
     _option("weight_decay", float | None, TRAINING, "Decoupled weight decay."),
     _option("per_device_train_batch_size", int, TRAINING, "Rows per step and device.", 32),
@@ -78,8 +83,8 @@ _STUDY_OPTIONS = [
         str | None,
         STUDY,
         "What is compared, with commas between (totune list strategies, totune list baselines); "
-        "tf-idf (for tagging: most-frequent-tag), feature-extraction, last-2 and fine-tuning if "
-        "not named.",
+        "if not named: tf-idf (for tagging: most-frequent-tag), feature-extraction, last-2, "
+        "gradual-unfreezing, stack-and-finetune, fine-tuning, adapters and lora.",
     ),
     _option("seeds", str, STUDY, "How many seeds, or which: 3,7,11.", "3"),
     _option(

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -118,6 +118,21 @@ class FeatureCache:
         So each user is charged alike, whichever of them happened to come first.
         """
         return sum(self._account.values())
+
+    @property
+    def charges(self) -> dict[str, float]:
+        """The account by entry, to be kept with a run that may be interrupted."""
+        return dict(self._account)
+
+    def charge(self, charges: Mapping[str, float]) -> None:
+        """Puts on the account what an interrupted run had used."""
+        self._account |= charges
+
+    def release(self) -> None:
+        """Lets go of what is stored: it may make room for other entries, and is opened again."""
+        stored = [key for key in self._open if self._folder.path(key).is_file()]
+        for key in stored:
+            del self._open[key]
 
     def _handed(self, key: str) -> Features:
         features = self._open[key]

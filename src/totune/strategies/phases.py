@@ -132,7 +132,7 @@ class Epochs:
 
 @dataclass(frozen=True)
 class Plateau:
-    """Stops when the dev metric has not risen for `patience` epochs, at most `num_train_epochs`."""
+    """Stops when dev has not improved for `patience` epochs, at most `num_train_epochs`."""
 
     num_train_epochs: int
     patience: int = 3
@@ -152,8 +152,9 @@ class Gap:
     (2019, Discussions). A plateau of the dev metric, or `num_train_epochs`, ends the phase too.
 
     Attributes:
-        tolerance: in the metric's own scale (0.05 is five points of accuracy).
-        gap_patience: epochs in a row that the gap may not exceed the tolerance.
+        tolerance: in the metric's own scale (0.05 is five points of accuracy); errors without an
+            upper bound need one of their own.
+        gap_patience: so many epochs in a row above the tolerance end the phase.
         patience: epochs without a better dev score.
     """
 
@@ -187,7 +188,7 @@ def _no_rise(scores: Scores, patience: int) -> str:
     best = max(range(len(scores.dev)), key=scores.dev.__getitem__, default=0)
     if len(scores.dev) - 1 - best < patience:
         return ""
-    return f"dev has not risen for {patience} epoch{'s' if patience > 1 else ''}"
+    return f"dev has not improved for {patience} epoch{'s' if patience > 1 else ''}"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Stack-and-finetune (Wang et al. 2019): a network on the frozen encoder, then both together.
 
-Phase 1 is feature extraction, phase 2 fine-tuning's plan at a smaller rate. Phase 1 must not run
+Phase 1 is feature extraction, phase 2 fine-tuning at a smaller rate. Phase 1 must not run
 until it over-fits, and when it should stop is the paper's open question (its Discussions); three
 answers can be had here.
 """
@@ -26,9 +26,10 @@ class StackAndFinetune(Strategy):
             by dev, after a fixed number from its last.
         stack_learning_rate: of phase 1, constant; 1e-3 was the best of five in the paper.
         stack_epochs: epochs of phase 1: with `epochs` this many, otherwise at the most.
-        gap_tolerance: how far train may lead dev, in the metric's own scale.
-        gap_patience: epochs in a row that it may not.
-        patience: epochs without a better dev score that end phase 1 too.
+        gap_tolerance: with `gap`: how far train may lead dev, in the metric's own scale; errors
+            without an upper bound need one of their own.
+        gap_patience: with `gap`: so many epochs in a row above the tolerance end phase 1.
+        patience: with `gap` and `convergence`: so many epochs without a better dev score do.
         learning_rate: peak rate of phase 2.
         layer_decay: of phase 2, as in fine-tuning.
         num_train_epochs: of phase 2.

@@ -167,6 +167,16 @@ def assign_options(members: Sequence[Member], settings: Mapping[str, Any]) -> li
     ]
 
 
+def addressed(members: Sequence[Member], settings: Mapping[str, Any]) -> set[str]:
+    """Labels of the members that some of `settings` is meant for alone."""
+    found = set()
+    for key in settings:
+        fitting = [member for member in members if _fits(member, key)]
+        if len(fitting) == 1:
+            found.add(fitting[0].label or fitting[0].create().label)
+    return found
+
+
 def _names(member: Member) -> list[str]:
     made = member.create()
     heads = [] if member.is_baseline else option_names(HEADS.get(member.head))

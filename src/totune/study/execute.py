@@ -3,7 +3,7 @@
 import math
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from totune.baselines.base import Baseline
 from totune.errors import ConfigError
@@ -104,17 +104,22 @@ def plan_faults(runs: Runs, context: Context) -> dict[str, list[str]]:
     return faults
 
 
-def leave_out_unfit(runs: Runs, context: Context) -> tuple[Runs, list[str]]:
+def leave_out_unfit(runs: Runs, context: Context, named: Collection[str]) -> tuple[Runs, list[str]]:
     """The runs whose strategies fit, and a sentence on each that does not.
 
-    For strategies that nobody named. Where none is left, that is a fault.
+    Args:
+        runs: of strategies that nobody asked for.
+        context: what they share.
+        named: labels of which options were set, so that leaving them out would hide a mistake.
 
     Raises:
-        ConfigError: with every fault, if no strategy that trains on the encoder fits.
+        ConfigError: with every fault, if no strategy that trains on the encoder fits, or one of
+            `named` does not.
     """
     faults = plan_faults(runs, context)
     kept = [(config, member) for config, member in runs if config.label not in faults]
-    if not any(isinstance(member, Strategy) for _, member in kept):
+    left = any(isinstance(member, Strategy) for _, member in kept)
+    if not left or any(label in faults for label in named):
         check_plans(runs, context)
     told = [f"{label} is left out: {' '.join(found)}" for label, found in faults.items()]
     for sentence in told:

@@ -15,9 +15,9 @@ class Costs:
     """What a run costs.
 
     Attributes:
-        trainable_parameters: the most that trained in any phase.
+        trainable_parameters: what trained in one phase or another.
         total_parameters: encoder, mixing and head together.
-        train_seconds: training proper, evaluations on dev included.
+        train_seconds: training proper, evaluations included.
         feature_seconds: time to compute the frozen features this run read, whichever run of
             whichever study computed them: what the run would have cost alone.
         examples_per_second: training examples per second of training proper.

@@ -3,7 +3,7 @@
 import copy
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -162,6 +162,12 @@ def build_model(
     readout = strategy.readout(encoder, wants)
     model = Model(encoder, readout, head, context.task, context.precision)
     strategy.prepare(model)
+    if model.encoder.max_length < context.max_length:  # something inserted takes places of its own
+        raise ConfigError(
+            f"{strategy.label}: beside what it inserts, the encoder has room for "
+            f"{model.encoder.max_length} word pieces, and inputs may have {context.max_length}. "
+            f"Use --max-length {model.encoder.max_length}."
+        )
     return model, strategy.plan(model)
 
 
@@ -216,7 +222,7 @@ def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store
         feature_seconds=context.cache.account,
         examples_per_second=history.examples / max(history.step_seconds, 1e-9),
         peak_memory_bytes=peak_memory(context.devices.device),
-        storage_bytes=sum(p.numel() * p.element_size() for p in trained.values()),
+        storage_bytes=_weight_bytes(model, trained),
         latency_milliseconds=_latency(
             context, lambda rows: _predict_texts(model, context, rows, framing)
         ),
@@ -254,6 +260,16 @@ def _run_baseline(config: RunConfig, baseline: Baseline, context: Context) -> _R
         latency_milliseconds=_latency(context, fitted.outputs),
     )
     return _Result(fitted.outputs(data.dev), fitted.outputs(data.test), costs, {}, fitted.save)
+
+
+def _weight_bytes(model: Model, trained: Mapping[str, torch.Tensor]) -> int:
+    """What must be stored of a model beside its encoder: what was trained or inserted."""
+    insert = model.encoder.inserted
+    inserted = {id(p) for p in insert.parameters()} if insert is not None else set()
+    tensors = [p for p in trained.values() if id(p) not in inserted]
+    if insert is not None:
+        tensors += insert.state_dict().values()
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
 def _stored_bytes(fitted: FittedBaseline) -> int:

@@ -12,7 +12,7 @@ class EpochRecord:
         epoch: counted over the whole run, from 1.
         train: measured on the fly while training (dropout on).
         dev: measured after the epoch.
-        seconds: training and dev evaluation together.
+        seconds: training and evaluations together.
         frozen_depth: the deepest frozen block, -1 if none (0 is the embeddings).
         cached: whether the frozen prefix was read from the cache.
         train_after: measured on the training split after the epoch, dropout off; empty unless the

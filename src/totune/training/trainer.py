@@ -127,6 +127,8 @@ class Trainer:
             self._optimizer.load_state_dict(saved["optimizer"])
             restore_random_state(saved["random"])
         frozen = self.model.freeze_prefix()
+        if self.cache is not None:
+            self.cache.release()  # what the phase before has read
         train = open_source(self.train_split, self.model, self.cache, frozen, training=True)
         dev = open_source(self.dev_split, self.model, self.cache, frozen)
         done = 0 if saved is None else int(saved["epochs_in_phase"])
@@ -269,6 +271,7 @@ class Trainer:
             "best": {} if is_best else self._best,
             "optimizer": self._optimizer.state_dict(),
             "random": random_state(),
+            "features": {} if self.cache is None else self.cache.charges,
         }
         save_atomically(state, self.checkpoint)
 
@@ -280,6 +283,8 @@ class Trainer:
         history = saved["history"]
         epochs = [EpochRecord(**epoch) for epoch in history.pop("epochs")]
         self.history = History(epochs, **history)
+        if self.cache is not None:
+            self.cache.charge(saved["features"])
         self.progress.say(f"continuing after epoch {len(epochs)}")
         for epoch in epochs:
             self.on_epoch(epoch)

@@ -114,11 +114,11 @@ def test_frozen_blocks_are_told_by_their_depth(info: StudyInfo):
 
 
 def test_reasons_that_differ_are_counted():
-    converged = "dev has not risen for 3 epochs"
+    converged = "dev has not improved for 3 epochs"
     gaps = ["train leads dev by 0.061, more than 0.05", "train leads dev by 0.108, more than 0.05"]
     assert merge_reasons([converged, *gaps]) == (
         "train leads dev by 0.061 to 0.108, more than 0.05 (2 of 3 runs); "
-        "dev has not risen for 3 epochs (1 of 3 runs)"
+        "dev has not improved for 3 epochs (1 of 3 runs)"
     )
     assert merge_reasons([converged, ""]) == f"{converged} (1 of 2 runs)"
     assert merge_reasons(["", ""]) == ""

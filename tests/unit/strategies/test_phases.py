@@ -123,7 +123,7 @@ def test_stretches_make_up_the_whole(whole: LinearDecay, epochs: tuple[int, ...]
         ([0.6, 0.75], [0.6, 0.7], ""),  # as far as it may lead
         ([0.6, 0.8], [0.6, 0.7], "train leads dev by 0.100, more than 0.05"),
         ([0.8, 0.7], [0.6, 0.7], ""),  # the gap has closed again
-        ([0.7, 0.7, 0.7], [0.7, 0.68, 0.68], "dev has not risen for 2 epochs"),
+        ([0.7, 0.7, 0.7], [0.7, 0.68, 0.68], "dev has not improved for 2 epochs"),
         ([0.5, 0.6, 0.7, 0.8], [0.5, 0.6, 0.7, 0.8], "its 4 epochs are done"),
     ],
 )
@@ -142,7 +142,7 @@ def test_gap_waits_for_its_patience() -> None:
 
 def test_stops_say_why() -> None:
     assert Epochs(2).ends(Scores([0.1, 0.2])) == "its 2 epochs are done"
-    assert Plateau(5, 1).ends(Scores([0.2, 0.1])) == "dev has not risen for 1 epoch"
+    assert Plateau(5, 1).ends(Scores([0.2, 0.1])) == "dev has not improved for 1 epoch"
     assert Plateau(2, 2).ends(Scores([0.1, 0.2])) == "its 2 epochs are done"
 
 

@@ -6,7 +6,7 @@ from tests.unit.study.samples import config_of
 from totune.baselines.base import Baseline
 from totune.errors import ConfigError
 from totune.strategies.last_k import LastK
-from totune.study.config import Member, assign_options, check_members
+from totune.study.config import Member, addressed, assign_options, check_members
 
 
 def test_a_fingerprint_is_a_fixed_name() -> None:
@@ -109,3 +109,10 @@ def test_options_that_fit_no_member_are_all_told() -> None:
     assert "'head.layer'. Did you mean 'head.layers'?" in second
     with pytest.raises(ConfigError, match=r"has an option 'fine-tuning\.k'"):
         assign_options([Member("last-2")], {"fine-tuning.k": 1})
+
+
+def test_options_that_are_meant_for_one_member_alone_address_it() -> None:
+    members = [Member(name) for name in ("tf-idf", "last-2", "adapters", "lora")]
+    assert addressed(members, {"learning_rate": 1e-3}) == set()
+    assert addressed(members, {"sharing": "per-layer", "lora.r": 4}) == {"adapters", "lora"}
+    assert addressed(members, {"last-2.learning_rate": 1e-3}) == {"last-2"}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.encoder_zoo import tiny_encoder
+from tests.encoder_zoo import LAYERS, tiny_encoder
 from tests.tiny_runs import (
     Killed,
     TinyTask,
@@ -333,3 +333,39 @@ def test_a_crf_trains_with_its_own_loss() -> None:
         own, words = model.losses(outputs, batch), tiny.task.losses(outputs, batch.targets)
     assert own.shape == words.shape
     assert not torch.allclose(own, words)
+
+
+def gradual() -> tuple[Model, list[Phase]]:
+    return tiny_model(short("gradual-unfreezing", num_train_epochs=1), "bert", 3)
+
+
+def test_features_are_charged_to_a_run_that_was_interrupted(tiny: TinyTask, tmp_path: Path) -> None:
+    """Also those of phases that were over when it was killed; each costs what computing it took."""
+    model, plan = gradual()
+    fit(model, plan, tiny, cache=FeatureCache(tmp_path / "cache", budget_bytes=10**8))
+    whole = FeatureCache(tmp_path / "cache", budget_bytes=10**8)
+    fit(gradual()[0], plan, tiny, cache=whole)
+    checkpoint = tmp_path / "checkpoint.pt"
+    cache = FeatureCache(tmp_path / "cache", budget_bytes=10**8)
+    with pytest.raises(Killed):
+        fit(gradual()[0], plan, tiny, cache=cache, checkpoint=checkpoint, on_epoch=kill_after(4))
+    resumed = FeatureCache(tmp_path / "cache", budget_bytes=10**8)
+    fit(gradual()[0], plan, tiny, cache=resumed, checkpoint=checkpoint)
+    assert len(whole.charges) == 2 * LAYERS  # train and dev, as deep as 4, 3, 2 and 1 layers
+    assert resumed.charges == whole.charges
+    assert resumed.account == whole.account > 0
+
+
+def test_what_an_earlier_phase_read_makes_room_for_a_later_one(
+    tiny: TinyTask, tmp_path: Path
+) -> None:
+    probe = FeatureCache(tmp_path / "probe", budget_bytes=10**8)
+    model, plan = gradual()
+    fit(model, plan, tiny, cache=probe)
+    sizes = sorted(entry.nbytes for entry in probe.entries())
+    budget = 2 * sizes[-1] + sizes[-2]  # the largest phase, with little to spare
+    assert budget < sum(sizes)
+    cache = FeatureCache(tmp_path / "cache", budget_bytes=budget)
+    trainer = fit(gradual()[0], plan, tiny, cache=cache)
+    epochs = trainer.history.epochs
+    assert [e.cached for e in epochs] == [e.frozen_depth >= 1 for e in epochs]

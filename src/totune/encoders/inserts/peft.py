@@ -65,6 +65,8 @@ def peft_config(facts: Mapping[str, Any]) -> "PeftConfig":
         for name in _REACHING
         if facts.get(name)
     ]
+    if method == "TRAINABLE_TOKENS" and not facts.get("token_indices"):
+        faults.append("TRAINABLE_TOKENS: say which tokens train: token_indices, a list of numbers.")
     if facts.get("init_lora_weights") in _FROM_DATA:
         faults.append(
             f"{method}: init_lora_weights={facts['init_lora_weights']!r} is drawn from data, which "

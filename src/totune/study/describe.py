@@ -1,0 +1,60 @@
+"""What a study says of itself: what is compared, on what, where."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from totune import machine
+from totune.study.execute import Runs
+from totune.study.prepare import Settings
+from totune.study.records import StudyInfo
+from totune.study.run import Context
+
+
+def describe(
+    runs: Runs,
+    settings: Settings,
+    context: Context,
+    command: str,
+) -> StudyInfo:
+    """`study.json` of these runs."""
+    data, encoder = context.dataset, context.loaded.encoder
+    metric = context.settings.metric
+    others = [name for name in context.task.metrics if name != metric]
+    recorded = asdict(settings)
+    for name in ("cache_dir", "cache_budget", "strategies", "seeds"):
+        recorded.pop(name)
+    recorded |= {"max_length": context.max_length, "precision": context.precision}
+    return StudyInfo(
+        name=data.name,
+        task=context.task.name,
+        data={
+            "name": data.name,
+            "digest": data.digest(),
+            "rows": {name: len(split) for name, split in data.splits().items()},
+            "columns": asdict(data.columns),
+            "task": context.task.to_json(),
+            "truncated": context.truncated(),
+            "notes": list(data.notes),
+            "warnings": list(data.warnings),
+            **data.provenance,
+        },
+        model={
+            "reference": context.loaded.reference,
+            "name": context.loaded.name,
+            "kind": encoder.kind,
+            "layers": encoder.depth,
+            "width": encoder.width,
+            "parameters": sum(p.numel() for p in encoder.parameters()),
+            "fingerprint": encoder.fingerprint(),
+        },
+        metric=metric,
+        metrics=[metric, *others],
+        strategies=list(dict.fromkeys(config.label for config, _ in runs)),
+        seeds=settings.seed_list,
+        runs=[config.fingerprint for config, _ in runs],
+        settings=recorded,
+        versions=machine.versions(),
+        machine=asdict(machine.describe()) | {"processes": context.devices.world},
+        command=command,
+        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
