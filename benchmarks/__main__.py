@@ -1,9 +1,11 @@
 """Runs every benchmark: `python -m benchmarks` (make bench)."""
 
-from benchmarks import crf, fine_tuning, frozen_prefix, heads
+from benchmarks import adaptation, crf, fine_tuning, frozen_prefix, heads, language_models
 
 if __name__ == "__main__":
     frozen_prefix.main()
     fine_tuning.main()
     crf.main()
     heads.main()
+    adaptation.main()
+    language_models.main()

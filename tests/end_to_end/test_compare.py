@@ -237,3 +237,15 @@ def test_a_mistake_in_an_option_leaves_nothing_out(totune: Run, data: Path, tmp_
     assert ended.code == 2
     assert "no module of this bert encoder is called 'qeury'. Did you mean 'query'?" in ended.err
     assert began(ended) == []
+
+
+def test_what_takes_places_of_its_own_is_told_before_a_run(
+    totune: Run, data: Path, tmp_path: Path
+) -> None:
+    """The tiny encoder has 40 positions; inputs are cut to the encoder's limit, not to the rest."""
+    prefix = '{"peft_type": "PREFIX_TUNING", "num_virtual_tokens": 30}'
+    where = ("compare", data / "reviews.csv", "--model", data / "encoder", "--out", tmp_path / "s")
+    ended = totune(*where, "--strategies", "peft", "--set", f"peft.config={prefix}")
+    assert ended.code == 2
+    assert "room for 10 word pieces, and inputs may have 40. Use --max-length 10." in ended.err
+    assert began(ended) == []

@@ -222,7 +222,7 @@ def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store
         feature_seconds=context.cache.account,
         examples_per_second=history.examples / max(history.step_seconds, 1e-9),
         peak_memory_bytes=peak_memory(context.devices.device),
-        storage_bytes=_weight_bytes(model, trained),
+        storage_bytes=weight_bytes(model, trained),
         latency_milliseconds=_latency(
             context, lambda rows: _predict_texts(model, context, rows, framing)
         ),
@@ -262,7 +262,7 @@ def _run_baseline(config: RunConfig, baseline: Baseline, context: Context) -> _R
     return _Result(fitted.outputs(data.dev), fitted.outputs(data.test), costs, {}, fitted.save)
 
 
-def _weight_bytes(model: Model, trained: Mapping[str, torch.Tensor]) -> int:
+def weight_bytes(model: Model, trained: Mapping[str, torch.Tensor]) -> int:
     """What must be stored of a model beside its encoder: what was trained or inserted."""
     insert = model.encoder.inserted
     inserted = {id(p) for p in insert.parameters()} if insert is not None else set()

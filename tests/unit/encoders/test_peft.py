@@ -387,6 +387,7 @@ def test_prefixes_that_do_not_fit_are_refused(more: dict[str, Any], message: str
         ({"peft_type": ["LORA"]}, "PEFT has no peft_type"),
         ({"peft_type": "P_TUNING"}, "virtual tokens before the text.*Use one of.*IA3"),
         ({"peft_type": "VERA"}, "share weights"),
+        ({"peft_type": "TRAINABLE_TOKENS"}, "say which tokens train"),
         ({"peft_type": "ADALORA", "total_step": 9}, "training steps of PEFT's own"),
         ({"peft_type": "LORA", "rank": 2}, "LORA has no option 'rank' in PEFT.*'rank_pattern'"),
         ({"peft_type": "LORA", "lora_alhpa": 2}, "Did you mean 'lora_alpha'"),

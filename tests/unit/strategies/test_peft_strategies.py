@@ -12,6 +12,7 @@ from totune.registry import options_of
 from totune.strategies.base import STRATEGIES, Strategy
 from totune.strategies.coverage import assign, trained_names
 from totune.strategies.peft import Peft
+from totune.study.run import weight_bytes
 
 DENSE = {"peft_type": "LORA", "target_modules": ["dense"]}
 
@@ -134,3 +135,19 @@ def test_configurations_are_checked_before_there_is_an_encoder(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         STRATEGIES.create("peft", {"config": config})
+
+
+@pytest.mark.parametrize("method", ["LORA", "RANDLORA"])
+def test_what_must_be_stored_is_what_is_saved(method: str) -> None:
+    """RandLoRA keeps fixed matrices beside what it trains."""
+    strategy = STRATEGIES.create("peft", {"config": {"peft_type": method, "r": 2}})
+    model, plan = tiny_model(strategy, "bert", 3)
+    parameters = model.unique_parameters()
+    trained = {name: parameters[name] for name in trained_names(model, plan)}
+    assert model.encoder.inserted is not None
+    saved = sum(t.numel() * t.element_size() for t in model.encoder.inserted.state_dict().values())
+    head = sum(4 * p.numel() for n, p in trained.items() if n.startswith("head."))
+    assert weight_bytes(model, trained) == saved + head
+    assert (weight_bytes(model, trained) > sum(4 * p.numel() for p in trained.values())) == (
+        method == "RANDLORA"
+    )
