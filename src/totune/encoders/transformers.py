@@ -1,8 +1,6 @@
 """Any BERT-family model of transformers as a stack of blocks."""
 
-import hashlib
 import inspect
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +14,7 @@ from totune.encoders.encoder import Cached, Encoder, LayerStack
 from totune.encoders.first_token import only_first_token
 from totune.encoders.kernels import accelerate_encoder
 from totune.encoders.layouts import Layout, layout_of
+from totune.encoders.own_format import fingerprint_of
 from totune.encoders.surgery import Given, Upper, outputs_of, replaced
 
 # What a configuration says about its origin, storage or later use, not about the encoder.
@@ -140,12 +139,7 @@ class TransformersEncoder(Encoder):
             for name, value in self.model.config.to_diff_dict().items()
             if name not in _NOT_IDENTITY and not name.startswith("_")
         }
-        hasher = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode())
-        for name, tensor in sorted(self._weights().items()):
-            hasher.update(f"\n{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
-            raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-            hasher.update(raw.numpy().data)
-        return hasher.hexdigest()[:32]
+        return fingerprint_of(facts, self._weights())
 
     def _weights(self) -> dict[str, Tensor]:
         """Every tensor by name; those of a prefix are called by other names than the model's."""

@@ -3,15 +3,12 @@
 Shapes: B examples, T words, P projection of a direction; a state is [forward, backward], H = 2P.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -23,10 +20,10 @@ from totune.encoders.elmo.options import ElmoOptions
 from totune.encoders.elmo.recurrence import State
 from totune.encoders.elmo.steps import Steps
 from totune.encoders.encoder import Cached, Encoder, LayerStack
+from totune.encoders.own_format import fingerprint_of, write_encoder
 from totune.encoders.words import BEGIN, END, PADDING, Vocabulary
 
 MODEL_TYPE = "elmo"
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
 # The network has no limit of its own; this one bounds the memory that a batch takes.
 MAX_WORDS = 512
@@ -130,19 +127,11 @@ class ElmoEncoder(Encoder):
     def save(self, folder: Path) -> None:
         """Writes `config.json` and `model.safetensors`."""
         facts = {"model_type": MODEL_TYPE, "options": self.options.to_json()}
-        (folder / CONFIG).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-        weights = {n: w.detach().cpu().contiguous() for n, w in self.state_dict().items()}
-        save_file(weights, folder / WEIGHTS)
+        write_encoder(folder, facts, self.state_dict())
 
     def fingerprint(self) -> str:
         """A hash (32 hexadecimal digits) of the options and the weights as they are now."""
-        facts = {"kind": self.kind, **self.options.to_json()}
-        hasher = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
-        for name, tensor in sorted(self.state_dict().items()):
-            hasher.update(f"\n{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
-            raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-            hasher.update(raw.numpy().data)
-        return hasher.hexdigest()[:32]
+        return fingerprint_of({"kind": self.kind, **self.options.to_json()}, self.state_dict())
 
     def extra_repr(self) -> str:
         """Everything but the weights that decides the output: the cache goes by it."""

@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from totune.encoders.elmo.characters import CHARACTERS
-from totune.encoders.elmo.encoder import CONFIG, MODEL_TYPE, WEIGHTS, ElmoEncoder
+from totune.encoders.elmo.encoder import MODEL_TYPE, ElmoEncoder
 from totune.encoders.elmo.options import ElmoOptions
+from totune.encoders.own_format import CONFIG, WEIGHTS, read_weights
 from totune.encoders.words import Vocabulary, WordTokenizer, read_tokenizer
 from totune.errors import ConfigError, ModelError
 
@@ -116,38 +115,12 @@ def convert_elmo(folder: Path, out: Path) -> ElmoEncoder:
 
 def _fill(encoder: ElmoEncoder, folder: Path) -> None:
     if (folder / CONFIG).is_file():
-        found = _read_safetensors(folder / WEIGHTS)
-        _check(found, encoder.state_dict(), folder / WEIGHTS)
+        shapes = {name: tensor.shape for name, tensor in encoder.state_dict().items()}
+        found = read_weights(folder / WEIGHTS, shapes)
     else:
         with _open_hdf5(_only(folder, OFFICIAL_WEIGHTS)) as read:
             found = official_weights(encoder.options, read)
     encoder.load_state_dict(found)
-
-
-def _read_safetensors(file: Path) -> dict[str, Tensor]:
-    if not file.is_file():
-        raise ModelError(
-            f"The folder {file.parent} has a {CONFIG} but no weights ({WEIGHTS}). A configuration "
-            "alone is enough for plans, not for training."
-        )
-    try:
-        return load_file(file)
-    except SafetensorError as error:
-        raise ModelError(
-            f"The weights {file} cannot be read: {error}. The file may be cut short; copy it again."
-        ) from None
-
-
-def _check(found: dict[str, Tensor], own: dict[str, Tensor], file: Path) -> None:
-    for name in sorted(found.keys() ^ own.keys()):
-        fault = "lack" if name in own else "hold more than the encoder's tensors:"
-        raise ModelError(f"The weights {file} {fault} {name}: they are not of {CONFIG}'s network.")
-    for name, tensor in own.items():
-        if found[name].shape != tensor.shape:
-            raise ModelError(
-                f"The weights {file} have {name} in the shape {tuple(found[name].shape)}, "
-                f"{CONFIG} says {tuple(tensor.shape)}: they do not belong together."
-            )
 
 
 def _only(folder: Path, pattern: str) -> Path:

@@ -4,15 +4,12 @@ Shapes: B examples, T words, W words of all, C characters of the longest text, D
 direction; a word's state is [forward, backward], H = 2D.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -21,10 +18,10 @@ from totune.encoders.encoder import Cached, Encoder, LayerStack
 from totune.encoders.flair.characters import CodeTable, Texts
 from totune.encoders.flair.language_model import LanguageModel
 from totune.encoders.flair.options import BACKWARD, FORWARD, FlairOptions
+from totune.encoders.own_format import fingerprint_of, write_encoder
 from totune.encoders.words import Vocabulary
 
 MODEL_TYPE = "flair"
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
 _NAMES = {"ahead": FORWARD, "back": BACKWARD}  # of the two models, ours and in files
 
 # The network has no limit of its own; this one bounds the memory that a batch takes.
@@ -120,22 +117,12 @@ class FlairLmEncoder(Encoder):
     def save(self, folder: Path) -> None:
         """Writes `config.json` and `model.safetensors`, in float32."""
         facts = {"model_type": MODEL_TYPE, **self.options.to_json()}
-        (folder / CONFIG).write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-        weights = self.state_dict().items()
-        save_file(
-            {name_in_file(n): w.detach().cpu().float().contiguous() for n, w in weights},
-            folder / WEIGHTS,
-        )
+        weights = {name_in_file(n): w.float() for n, w in self.state_dict().items()}
+        write_encoder(folder, facts, weights)
 
     def fingerprint(self) -> str:
         """A hash (32 hexadecimal digits) of the options and the weights as they are now."""
-        facts = {"kind": self.kind, **self.options.to_json()}
-        hasher = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
-        for name, tensor in sorted(self.state_dict().items()):
-            hasher.update(f"\n{name} {tuple(tensor.shape)} {tensor.dtype}\n".encode())
-            raw = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-            hasher.update(raw.numpy().data)
-        return hasher.hexdigest()[:32]
+        return fingerprint_of({"kind": self.kind, **self.options.to_json()}, self.state_dict())
 
     def extra_repr(self) -> str:
         """Everything but the weights that decides the output: the cache goes by it."""

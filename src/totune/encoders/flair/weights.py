@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-from torch import Tensor
 
-from totune.encoders.flair.encoder import CONFIG, MODEL_TYPE, WEIGHTS, FlairLmEncoder, name_in_file
+from totune.encoders.flair.encoder import MODEL_TYPE, FlairLmEncoder, name_in_file
 from totune.encoders.flair.options import BACKWARD, FORWARD, FlairOptions
+from totune.encoders.own_format import CONFIG, WEIGHTS, read_weights
 from totune.encoders.words import Vocabulary, WordTokenizer, read_tokenizer
 from totune.errors import ModelError
 
@@ -73,32 +71,9 @@ def load_flair(folder: Path, random_weights: bool = False) -> tuple[FlairLmEncod
     options, vocabulary = read_options(folder), Vocabulary()
     encoder = FlairLmEncoder(options, vocabulary)
     if not random_weights:
-        encoder.load_state_dict(_read(folder / WEIGHTS, encoder.state_dict()))
+        own = {name: tensor.shape for name, tensor in encoder.state_dict().items()}
+        shapes = {name_in_file(name): shape for name, shape in own.items()}
+        found = read_weights(folder / WEIGHTS, shapes)
+        encoder.load_state_dict({name: found[name_in_file(name)] for name in own})
     tokenizer = read_tokenizer(folder, vocabulary, encoder.max_length, str(folder))
     return encoder.eval(), tokenizer
-
-
-def _read(file: Path, own: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a file by the names and in the shapes of `own`."""
-    if not file.is_file():
-        raise ModelError(
-            f"The folder {file.parent} has a {CONFIG} but no weights ({WEIGHTS}). A configuration "
-            "alone is enough for plans, not for training."
-        )
-    try:
-        found = load_file(file)
-    except SafetensorError as error:
-        raise ModelError(
-            f"The weights {file} cannot be read: {error}. The file may be cut short; copy it again."
-        ) from None
-    named = {name_in_file(name): tensor for name, tensor in own.items()}
-    for name in sorted(found.keys() ^ named.keys()):
-        fault = "lack" if name in named else "hold more than the encoder's tensors:"
-        raise ModelError(f"The weights {file} {fault} {name}: they are not of {CONFIG}'s network.")
-    for name, tensor in named.items():
-        if found[name].shape != tensor.shape:
-            raise ModelError(
-                f"The weights {file} have {name} in the shape {tuple(found[name].shape)}, "
-                f"{CONFIG} says {tuple(tensor.shape)}: they do not belong together."
-            )
-    return {name: found[name_in_file(name)] for name in own}
