@@ -37,7 +37,7 @@ class Lora(Strategy):
     target_modules: tuple[str, ...] | None = None
     learning_rate: Rate = 1e-3
     weight_decay: Decay = 0.01
-    num_train_epochs: Count = 5
+    num_train_epochs: Count = 10
     warmup_ratio: Share = 0.1
 
     def prepare(self, model: Model) -> None:

@@ -33,7 +33,7 @@ class Peft(Strategy):
     config: Mapping[str, Any] | None = None
     learning_rate: Rate = 3e-3
     weight_decay: Decay = 0.0
-    num_train_epochs: Count = 5
+    num_train_epochs: Count = 10
     warmup_ratio: Share = 0.1
 
     def __post_init__(self) -> None:
