@@ -249,3 +249,25 @@ def test_what_takes_places_of_its_own_is_told_before_a_run(
     assert ended.code == 2
     assert "room for 10 word pieces, and inputs may have 40. Use --max-length 10." in ended.err
     assert began(ended) == []
+
+
+def test_what_a_later_phase_spoilt_is_neither_kept_nor_counted(
+    totune: Run, data: Path, tmp_path: Path
+) -> None:
+    """Phase 2 at a rate that ruins the model: the best epoch is of the stack, and so the cost."""
+    folder, out = tmp_path / "data", tmp_path / "study"
+    folder.mkdir()
+    write_reviews(folder / "train.csv")
+    options = ("learning_rate=1", "stack_learning_rate=0.01")
+    where = ("compare", folder, "--model", data / "encoder", "--out", out)
+    only = ("--strategies", "stack-and-finetune", "--seeds", "1", "--precision", "fp32")
+    sets = [word for option in options for word in ("--set", option)]
+    ended = totune(*where, *only, *sets)
+    assert ended.code == 0, ended.err
+    (record,) = (json.loads(path.read_text("utf-8")) for path in out.glob("runs/*/record.json"))
+    stack = [epoch["epoch"] for epoch in record["epochs"] if epoch["phase"] == "stack"]
+    assert record["best_epoch"] in stack
+    costs = record["costs"]
+    assert costs["storage_bytes"] < costs["trainable_parameters"]  # four bytes each, if all counted
+    ended = totune("evaluate", out / "best", folder, "--json")
+    assert ended.json["metrics"] == pytest.approx(record["test"])

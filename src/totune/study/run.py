@@ -214,9 +214,10 @@ def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store
     history = trainer.fit(plan)
     dev, test = (_outputs(model, context, context.split(n, framing)) for n in ("dev", "test"))
     parameters = model.unique_parameters()
-    trained = {name: parameters[name] for name in trained_names(model, plan)}
+    kept = plan_until(plan, history.epochs[history.best].phase)
+    trained = {name: parameters[name] for name in trained_names(model, kept)}
     costs = Costs(
-        trainable_parameters=sum(p.numel() for p in trained.values()),
+        trainable_parameters=sum(parameters[name].numel() for name in trained_names(model, plan)),
         total_parameters=sum(p.numel() for p in parameters.values()),
         train_seconds=history.train_seconds,
         feature_seconds=context.cache.account,
@@ -260,6 +261,12 @@ def _run_baseline(config: RunConfig, baseline: Baseline, context: Context) -> _R
         latency_milliseconds=_latency(context, fitted.outputs),
     )
     return _Result(fitted.outputs(data.dev), fitted.outputs(data.test), costs, {}, fitted.save)
+
+
+def plan_until(plan: list[Phase], phase: str) -> list[Phase]:
+    """The phases up to the one of the best epoch: what later ones trained is not kept."""
+    names = [each.name for each in plan]
+    return plan[: names.index(phase) + 1]
 
 
 def weight_bytes(model: Model, trained: Mapping[str, torch.Tensor]) -> int:

@@ -4,12 +4,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from tests.tiny_runs import tiny_task, tiny_tokenizer
+from tests.tiny_runs import short, tiny_model, tiny_task, tiny_tokenizer
 from tests.unit.study.samples import Told
 
 from totune.data.examples import Examples
 from totune.data.units import Framing
-from totune.study.run import Context
+from totune.study.run import Context, plan_until
 
 
 @pytest.fixture
@@ -64,3 +64,10 @@ def test_a_split_is_tokenised_once_for_what_concerns_it(context: Context) -> Non
     one = context.split("train", Framing("joint", document_context=True))
     assert context.split("train", Framing("joint", document_context=False)) is one
     assert context.split("train", Framing("separate")) is not one
+
+
+def test_what_is_kept_ends_with_the_phase_of_the_best_epoch() -> None:
+    _, plan = tiny_model(short("gradual-unfreezing"), "bert", 3)
+    assert plan_until(plan, "head") == plan[:1]
+    assert plan_until(plan, "layer 3") == plan[:3]
+    assert plan_until(plan, "all") == plan
