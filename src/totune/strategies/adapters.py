@@ -14,7 +14,8 @@ from totune.encoders.inserts.sharing import Placement, Sharing
 from totune.heads.base import Wants
 from totune.model import Model
 from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
-from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
+from totune.strategies.phases import Group, Phase
+from totune.strategies.rates import insert_phase
 
 
 @STRATEGIES.register("adapters")
@@ -67,12 +68,6 @@ class BottleneckAdapters(Strategy):
 
     def plan(self, model: Model) -> list[Phase]:
         rates = self.learning_rate, self.weight_decay
-        groups = [
-            Group("head", *rates),
-            Group("mixing", *rates),
-            Group("layer.*", *rates, kinds=("inserted",)),
-        ]
-        if self.train_layer_norms:
-            groups.append(Group("layer.*", *rates, kinds=("norm",)))
-        schedule, stop = LinearDecay(self.warmup_ratio), Epochs(self.num_train_epochs)
-        return [Phase("adapters", tuple(groups), schedule, stop)]
+        norms = (Group("layer.*", *rates, kinds=("norm",)),) if self.train_layer_norms else ()
+        epochs, warmup = self.num_train_epochs, self.warmup_ratio
+        return [insert_phase("adapters", rates, epochs, warmup, *norms)]

@@ -12,7 +12,8 @@ from totune.encoders.inserts.peft_support import plain
 from totune.encoders.inserts.peft_targets import leave_out_pooler
 from totune.model import Model
 from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
-from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
+from totune.strategies.phases import Phase
+from totune.strategies.rates import insert_phase
 
 _IA3 = "IA3"
 
@@ -62,10 +63,7 @@ class Peft(Strategy):
 
     def plan(self, model: Model) -> list[Phase]:
         rates = self.learning_rate, self.weight_decay
-        above = (Group("head", *rates), Group("mixing", *rates))
-        groups = (*above, Group("*", *rates, kinds=("inserted",)))
-        schedule, stop = LinearDecay(self.warmup_ratio), Epochs(self.num_train_epochs)
-        return [Phase(self.label, groups, schedule, stop)]
+        return [insert_phase(self.label, rates, self.num_train_epochs, self.warmup_ratio)]
 
     @property
     def _facts(self) -> Mapping[str, Any]:

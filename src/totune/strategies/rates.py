@@ -1,8 +1,16 @@
-"""What several strategies say alike: a rate per block, a schedule by name."""
+"""What several strategies say alike: a rate per block, a schedule by name, what is inserted."""
 
 from typing import Literal
 
-from totune.strategies.phases import Constant, Curve, Group, LinearDecay, SlantedTriangular
+from totune.strategies.phases import (
+    Constant,
+    Curve,
+    Epochs,
+    Group,
+    LinearDecay,
+    Phase,
+    SlantedTriangular,
+)
 
 ScheduleName = Literal["linear", "slanted-triangular", "constant"]
 
@@ -34,3 +42,23 @@ def by_block(
         Group(block, learning_rate * layer_decay**below, weight_decay)
         for below, block in enumerate(blocks, start=1)
     )
+
+
+def insert_phase(
+    name: str,
+    rates: tuple[float, float],
+    num_train_epochs: int,
+    warmup_ratio: float,
+    *more: Group,
+) -> Phase:
+    """Training of what was inserted, and of head and mixing; the pretrained pooler stays frozen.
+
+    Args:
+        name: of the phase.
+        rates: learning rate and weight decay.
+        num_train_epochs: all of them are run.
+        warmup_ratio: share of the steps with rising rate; it then falls linearly to 0.
+        more: what else trains.
+    """
+    own = (Group("head", *rates), Group("mixing", *rates), Group("*", *rates, ("inserted",)))
+    return Phase(name, (*own, *more), LinearDecay(warmup_ratio), Epochs(num_train_epochs))

@@ -554,7 +554,7 @@ def test_the_plan() -> None:
     assert [(group.parts, group.kinds) for group in phase.train] == [
         ("head", ()),
         ("mixing", ()),
-        ("layer.*", ("inserted",)),
+        ("*", ("inserted",)),
         ("layer.*", ("norm",)),
     ]
     assert strategy.plan(model) == [phase]
