@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.torch import load_file
 
 from totune import export
 from totune.advice import Advice, Ensemble, advise, find_ensembles
+from totune.analyses.findings import sections
 from totune.baselines.base import Baseline
 from totune.errors import ConfigError, RunError
 from totune.export import Merged, Predictor, load_model, save_baseline, save_model
@@ -36,7 +36,8 @@ from totune.study.execute import (
 )
 from totune.study.prepare import Settings, configurations, prepare
 from totune.study.records import RunRecord, StudyInfo
-from totune.study.run import Context, build_model, run
+from totune.study.reopen import trained_model
+from totune.study.run import Context, framing_of, run
 from totune.study.store import Store
 
 BEST = "best"
@@ -84,7 +85,12 @@ class Study:
     def report(self) -> ReportPaths:
         """Writes `report.html` and `report.md` anew from the records."""
         return write_report(
-            self.folder, self.info, self.records, self.advice, ensembles=self.ensembles
+            self.folder,
+            self.info,
+            self.records,
+            self.advice,
+            sections(self.folder, self.records),
+            self.ensembles,
         )
 
     @property
@@ -157,7 +163,8 @@ def compare(
     def show(records: list[RunRecord]) -> None:
         context.progress.table(summary_rows(records, info))
 
-    records = execute(runs, context, store, chosen.budget, show)
+    keep_all = chosen.keep_weights == "all"
+    records = execute(runs, context, store, chosen.budget, show, keep_all)
     if not records:
         raise RunError(f"The budget of {chosen.budget:.0f} s left no time for any run.")
     if all(record.status == "failed" for record in records):
@@ -265,12 +272,8 @@ def save_run(
         fitted = member.load(weights, context.task, embed)
         save_baseline(folder, member, fitted, context.task, about)
         return
-    about["framing"] = asdict(member.framing())
-    model, _ = build_model(config, member, context)
-    trained = load_file(weights / "trained.safetensors")
-    for name, parameter in model.unique_parameters().items():
-        if name in trained:
-            parameter.data.copy_(trained[name])
+    about["framing"] = asdict(framing_of(config, member, context))
+    model, trained = trained_model(config, member, context, weights)
     if model.encoder.inserted is not None:
         about["fingerprint"] = context.loaded.encoder.fingerprint()
     save_model(folder, model, context.loaded.tokenizer, context.task, about, trained)

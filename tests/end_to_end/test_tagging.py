@@ -14,6 +14,7 @@ from totune.errors import ConfigError
 
 PAIR = {"text": "first", "pair": "second"}
 APART = {"options": {"pair_encoding": "separate"}}
+JOINT = {"options": {"pair_encoding": "joint"}}
 Sentence = list[tuple[str, str]]
 
 
@@ -123,7 +124,7 @@ def test_the_record_is_met_again_by_evaluate(totune: Run, study: Path, folder: P
     [
         ("reviews.csv", "esim", {}, "compares two texts, and this data has one per row"),
         ("reviews.csv", "crf", {}, "cannot be used for the task classification"),
-        ("pairs.csv", "siamese", PAIR, "add --set pair_encoding=separate"),
+        ("pairs.csv", "siamese", {**PAIR, **JOINT}, "Leave pair_encoding out"),
         ("pairs.csv", "linear", {**PAIR, **APART}, "half of each pair"),
         ("", "bcn", {}, "cannot be used for the task tagging"),
     ],

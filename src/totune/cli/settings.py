@@ -95,6 +95,13 @@ _STUDY_OPTIONS = [
         metavar="DURATION",
     ),
     _option(
+        "keep_weights",
+        str,
+        STUDY,
+        "Trained weights of each strategy's best run, or of all: best or all.",
+        "best",
+    ),
+    _option(
         "tolerance", float, STUDY, "How much worse than the best a cheaper strategy may be.", 0.005
     ),
 ]

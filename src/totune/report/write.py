@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from totune.advice import Advice, Ensemble
-from totune.report.document import Section
+from totune.report.document import Document, Section
 from totune.report.html import document_html
 from totune.report.markdown import document_markdown
 from totune.report.study_report import study_document
@@ -43,9 +43,14 @@ def write_report(
     """
     document = study_document(info, records, advice, sections, ensembles)
     paths = ReportPaths(folder / "report.html", folder / "report.md")
-    _write(paths.html, document_html(document))
+    write_document(paths.html, document)
     _write(paths.markdown, document_markdown(document))
     return paths
+
+
+def write_document(path: Path, document: Document) -> None:
+    """Writes a document as a page that needs nothing but itself."""
+    _write(path, document_html(document))
 
 
 def _write(path: Path, text: str) -> None:

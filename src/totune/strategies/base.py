@@ -35,26 +35,32 @@ class Strategy(ABC):
             own sentence head reads: the pretrained pooler, or the first token under a head of two
             layers.
         pair_encoding: both texts of a pair in one input (`joint`), or each alone (`separate`), for
-            heads that read two texts.
+            heads that read two texts; `auto` is joint unless the head reads two vectors, or the
+            encoder whole words (Peters et al. 2019, A.1: BERT and ELMo).
         document_context: whether sentences whose words are tagged are encoded together with the
-            sentences around them, where documents are known.
+            sentences around them, where documents are known; `auto` unless the encoder reads whole
+            words (there too).
     """
 
     name: ClassVar[str]
 
     layers: Layers = "top"
     pooling: Literal[Pooling, "auto"] = "auto"
-    pair_encoding: PairEncoding = "joint"
-    document_context: bool = True
+    pair_encoding: Literal[PairEncoding, "auto"] = "auto"
+    document_context: bool | Literal["auto"] = "auto"
 
     @property
     def label(self) -> str:
         """The name that a study compares this strategy under."""
         return self.name
 
-    def framing(self) -> Framing:
-        """How rows become encoder inputs."""
-        return Framing(self.pair_encoding, self.document_context)
+    def framing(self, encoder: Encoder, wants: Wants) -> Framing:
+        """How rows become inputs of `encoder` under a head that reads `wants`."""
+        pairs, context = self.pair_encoding, self.document_context
+        if pairs == "auto":
+            apart = wants == "pooled-pair" or (wants == "pair" and encoder.reads_words)
+            pairs = "separate" if apart else "joint"
+        return Framing(pairs, not encoder.reads_words if context == "auto" else context)
 
     def readout(self, encoder: Encoder, wants: Wants = "pooled") -> Readout:
         """How a head that reads `wants` reads `encoder`."""

@@ -12,7 +12,7 @@ from totune.progress import Progress
 from totune.strategies.base import Strategy
 from totune.study.config import RunConfig
 from totune.study.records import RunRecord
-from totune.study.run import Context, build_model, run
+from totune.study.run import Context, build_model, framing_of, run
 from totune.study.store import Store
 
 Runs = Sequence[tuple[RunConfig, Strategy | Baseline]]
@@ -24,6 +24,7 @@ def execute(
     store: Store,
     budget: float | None = None,
     on_record: Callable[[list[RunRecord]], None] = lambda _: None,
+    keep_all: bool = False,
 ) -> list[RunRecord]:
     """Runs every configuration that has no finished record yet.
 
@@ -34,6 +35,8 @@ def execute(
         budget: seconds after which no further run is begun, and within which a run must be
             expected to end (by the longest run of its strategy so far); None for no limit.
         on_record: told the records so far after each run.
+        keep_all: keep the trained weights of every run, not of each strategy's best alone; a
+            finished run whose weights are gone runs again.
 
     Returns:
         The records of all runs that are finished or have failed.
@@ -44,8 +47,9 @@ def execute(
     began = time.monotonic()
     for number, (config, member) in enumerate(runs, start=1):
         record = store.record(config.fingerprint)
+        gone = keep_all and not store.weights(config.fingerprint).exists()
         context.devices.wait()  # all have read before anyone writes
-        if record is None or record.status == "failed":
+        if record is None or record.status == "failed" or gone:
             left = math.inf if budget is None else budget - (time.monotonic() - began)
             if context.devices.agree(left < longest.get(config.label, 0.0)):
                 skipped.append(f"{config.label} seed {config.seed}")
@@ -56,7 +60,7 @@ def execute(
             longest[config.label] = max(longest.get(config.label, 0.0), time.monotonic() - start)
             _tell(record, context.progress)
         records.append(record)
-        if context.devices.is_main:
+        if context.devices.is_main and not keep_all:
             keep_best_weights(store, records, context.settings.metric)
         on_record(records)
     if skipped:
@@ -69,7 +73,11 @@ def execute(
 
 def tokenize_splits(runs: Runs, context: Context) -> None:
     """Tokenises every split as each strategy needs it, so that what is cut is told before a run."""
-    framings = {member.framing() for _, member in runs if isinstance(member, Strategy)}
+    framings = {
+        framing_of(config, member, context)
+        for config, member in runs
+        if isinstance(member, Strategy)
+    }
     for framing in sorted(framings, key=repr):
         for name in context.dataset.splits():
             context.split(name, framing)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from totune.baselines.base import Baseline
 from totune.data.examples import TaskName
@@ -58,6 +58,8 @@ class Settings:
         precision: "auto", "bf16" or "fp32".
         tolerance: how much worse than the best a cheaper strategy may be, in the metric's own unit
             (0.005 is half a point of accuracy).
+        keep_weights: whether a study keeps the trained weights of each strategy's `best` run, or of
+            `all`, for analyses.
         budget: seconds after which no further run is begun; None for no limit.
         cache_dir: where frozen features are kept.
         cache_budget: bytes they may take; a quarter of the free disk if None.
@@ -83,6 +85,7 @@ class Settings:
     max_grad_norm: float = 1.0
     precision: str = "auto"
     tolerance: float = 0.005
+    keep_weights: Literal["best", "all"] = "best"
     budget: float | None = None
     cache_dir: Path | None = None
     cache_budget: int | None = None

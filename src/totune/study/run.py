@@ -38,6 +38,7 @@ from totune.training.trainer import Trainer, TrainingSettings
 
 LATENCY_ROWS = 128
 PREDICTIONS = "predictions.npz"
+TRAINED = "trained.safetensors"
 
 
 @dataclass
@@ -157,8 +158,8 @@ def build_model(
     head = HEADS.create(config.head["name"], config.head["options"])
     wants = wants_of(head, context.task)
     has_pairs = context.dataset.train.pairs is not None
-    check_pairs(head, wants, has_pairs, strategy.pair_encoding)
     encoder = copy.deepcopy(context.loaded.encoder)
+    check_pairs(head, wants, has_pairs, strategy.framing(encoder, wants).pair_encoding)
     readout = strategy.readout(encoder, wants)
     model = Model(encoder, readout, head, context.task, context.precision)
     strategy.prepare(model)
@@ -169,6 +170,12 @@ def build_model(
             f"Use --max-length {model.encoder.max_length}."
         )
     return model, strategy.plan(model)
+
+
+def framing_of(config: RunConfig, strategy: Strategy, context: Context) -> Framing:
+    """How the rows of a run become encoder inputs."""
+    head = HEADS.create(config.head["name"], config.head["options"])
+    return strategy.framing(context.loaded.encoder, wants_of(head, context.task))
 
 
 def check_pairs(head: Head, wants: Wants, has_pairs: bool, pair_encoding: PairEncoding) -> None:
@@ -185,8 +192,8 @@ def check_pairs(head: Head, wants: Wants, has_pairs: bool, pair_encoding: PairEn
         )
     if wants == "pooled-pair" and pair_encoding == "joint":
         raise ConfigError(
-            f"head {head.name!r} compares vectors of texts that were encoded apart: add "
-            "--set pair_encoding=separate."
+            f"pair_encoding=joint: head {head.name!r} compares vectors of texts that were encoded "
+            "apart. Leave pair_encoding out, or use another head."
         )
     if has_pairs and not reads_pairs and pair_encoding == "separate":
         raise ConfigError(
@@ -199,7 +206,7 @@ def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store
     reset_peak_memory(context.devices.device)
     context.cache.begin_account()
     model, plan = build_model(config, strategy, context)
-    framing = strategy.framing()
+    framing = framing_of(config, strategy, context)
     trainer = Trainer(
         model,
         context.split("train", framing),
@@ -233,7 +240,7 @@ def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store
     def save_weights(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         tensors = {name: p.detach().cpu().contiguous() for name, p in trained.items()}
-        save_file(tensors, folder / "trained.safetensors")
+        save_file(tensors, folder / TRAINED)
 
     return _Result(dev, test, costs, fields, save_weights)
 
