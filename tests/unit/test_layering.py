@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PLUGINS = {"tasks", "heads", "strategies", "baselines"}
+PLUGINS = {"tasks", "heads", "strategies", "baselines", "analyses"}
 # What members of a plug-in folder may share.
 FOUNDATIONS = {"base", "phases", "rates", "linear_model", "saving", "text_features"}
+FOUNDATIONS |= {"findings", "states", "opening", "page"}
 COMPOSING = {  # (member, member it is composed of)
     ("totune.strategies.stack_and_finetune", "totune.strategies.fine_tuning"),
 }

@@ -25,6 +25,7 @@ from totune.cli import (
     train,
 )
 from totune.cli import list as list_command
+from totune.cli.analyze.app import app as analyze
 from totune.errors import TotuneError
 
 INTERRUPTED = 130
@@ -58,6 +59,7 @@ app = typer.Typer(
 )
 for name, command in COMMANDS.items():
     app.command(name, epilog=command.EXAMPLES)(command.run)
+app.add_typer(analyze, name="analyze")
 app.add_typer(cache.app, name="cache")
 
 

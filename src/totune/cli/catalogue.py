@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from totune.registry import Registry
 
-PLUGINS = ("strategies", "heads", "baselines", "tasks")
+PLUGINS = ("strategies", "heads", "baselines", "tasks", "analyses")
 KINDS = (*PLUGINS, "encoders", "recipes")
 _SUITS = {  # what a head wants -> what data it is for
     "pooled": ("texts", "pairs"),  # both texts of a pair in one input

@@ -24,12 +24,13 @@ def run(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help="strategies, heads, baselines, tasks, encoders or recipes; all if left out."
+            help="strategies, heads, baselines, tasks, analyses, encoders or recipes; all if left "
+            "out."
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what there is: strategies, heads, baselines, tasks, encoders, recipes."""
+    """Show what there is: strategies, heads, baselines, tasks, analyses, encoders, recipes."""
     from totune.cli.catalogue import KINDS, entries
 
     if kind is not None and kind not in KINDS:

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from totune.cli.app import app
+from totune.cli.catalogue import PLUGINS
 from totune.errors import ConfigError
 
 
@@ -15,7 +16,7 @@ def listed(*arguments: str) -> str:
 
 def test_everything_is_listed_by_kind():
     data = json.loads(listed("--json"))
-    assert list(data) == ["strategies", "heads", "baselines", "tasks", "encoders", "recipes"]
+    assert list(data) == [*PLUGINS, "encoders", "recipes"]
     assert "last-k" in [entry["name"] for entry in data["strategies"]]
 
 

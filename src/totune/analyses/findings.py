@@ -1,0 +1,113 @@
+"""What an analysis leaves behind: a JSON file and, of its rows, a Parquet file."""
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from totune import machine
+from totune.analyses.base import ANALYSES, Analysis, M, Values
+from totune.errors import ConfigError
+from totune.progress import Progress
+from totune.registry import options_of
+from totune.report.document import Section
+from totune.study.records import RunRecord
+from totune.study.store import write_json
+
+FOLDER = "analyses"  # inside the folder that an analysis is told to write to
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Values with all that is needed to find them again.
+
+    Attributes:
+        options: of the analysis.
+        about: data, encoder, precision, versions, seconds.
+    """
+
+    analysis: str
+    options: Mapping[str, Any]
+    about: Mapping[str, Any]
+    values: Values
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def save(self, folder: Path) -> Path:
+        """Writes `analyses/NAME.json` and `.parquet` under `folder`; returns the former."""
+        path = folder / FOLDER / f"{self.analysis}.json"
+        write_json(self.to_json(), path)
+        rows = path.with_suffix(".parquet")
+        temporary = rows.with_name(f"{rows.name}.{os.getpid()}.tmp")
+        pq.write_table(pa.Table.from_pylist([dict(row) for row in self.values.rows]), temporary)
+        temporary.replace(rows)
+        return path
+
+    @property
+    def member(self) -> Analysis[Any]:
+        """The analysis with these options."""
+        return ANALYSES.create(self.analysis, self.options)
+
+    def section(self, records: Sequence[RunRecord] = ()) -> Section:
+        """What is drawn of it, in a study of these runs."""
+        return self.member.section(self.values, records)
+
+
+def analyse(
+    analysis: Analysis[M], material: M, about: Mapping[str, Any], progress: Progress
+) -> Findings:
+    """Runs an analysis.
+
+    Args:
+        analysis: with its options.
+        material: what it reads.
+        about: data, encoder and precision, recorded beside the values.
+        progress: told of what goes on.
+    """
+    began = time.perf_counter()
+    values = analysis.run(material, progress)
+    taken = {
+        **about,
+        "seconds": time.perf_counter() - began,
+        "versions": machine.versions(),
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    return Findings(analysis.name, options_of(analysis), taken, values)
+
+
+def read_findings(folder: Path) -> list[Findings]:
+    """What analyses left in `folder`, by their names.
+
+    Raises:
+        ConfigError: if a file there cannot be read.
+    """
+    return [_read(path) for path in sorted((folder / FOLDER).glob("*.json"))]
+
+
+def _read(path: Path) -> Findings:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        values = Values(**found.pop("values"))
+        return Findings(**found, values=values)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigError(
+            f"{path} cannot be read as what an analysis found ({error}). Remove it, or run the "
+            "analysis again."
+        ) from None
+
+
+def sections(folder: Path, records: Sequence[RunRecord]) -> list[Section]:
+    """A section for each analysis in a study's folder.
+
+    Raises:
+        ConfigError: if a file there cannot be read, or is of an analysis that there is not.
+    """
+    return [found.section(records) for found in read_findings(folder)]

@@ -1,0 +1,1 @@
+"""`totune analyze`: why one way of adapting an encoder beats another."""

@@ -1,0 +1,116 @@
+"""What the commands of `totune analyze` share: reading data or a study, and showing findings."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from totune.cli.compare import Data
+from totune.cli.options import Json, Quiet, examples
+from totune.cli.output import emit, show_report_table
+from totune.cli.settings import COMMON_OPTIONS, read_settings
+from totune.errors import ConfigError
+
+if TYPE_CHECKING:
+    from totune.analyses.findings import Findings
+    from totune.analyses.opening import Opened
+    from totune.progress import Progress
+    from totune.study.records import RunRecord
+
+__all__ = ["Data", "Json", "Out", "Quiet", "Set", "Strategies", "Study", "examples"]
+
+_READING = (
+    *("model", "text", "pair", "label", "task", "encoding", "fraction", "split_seed", "metric"),
+    *("max_length", "precision", "cache_dir", "cache_budget"),
+)
+
+Study = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="A study of DATA: its trained models are looked into beside the pretrained encoder, "
+        "its settings hold, and its report shows the result.",
+    ),
+]
+Strategies = Annotated[
+    str | None,
+    typer.Option(help="Which of the study's strategies, with commas between; all if not named."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Where the result is written; the study's folder, or ./analysis without one.",
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="An option of the analysis (totune list analyses); repeatable.",
+    ),
+]
+
+
+def _optional(parameter: inspect.Parameter) -> inspect.Parameter:
+    """The same option with no default of its own: a study's settings hold where it is left out."""
+    kind, option = parameter.annotation.__origin__, parameter.annotation.__metadata__[0]
+    return parameter.replace(default=None, annotation=Annotated[kind | None, option])
+
+
+READING_OPTIONS = [_optional(option) for option in COMMON_OPTIONS if option.name in _READING]
+
+
+def open_data(
+    data: str,
+    study: Path | None,
+    strategies: str | None,
+    settings: Mapping[str, Any],
+    progress: "Progress",
+) -> "Opened":
+    """Data and encoder, and a study's models.
+
+    Raises:
+        ConfigError: strategies are named and no study.
+    """
+    from totune.analyses.opening import open_data
+    from totune.cli.parsing import parse_names
+
+    if strategies is not None and study is None:
+        raise ConfigError("--strategies chooses among a study's models: name it with --study.")
+    chosen = read_settings(settings)
+    del chosen["options"]
+    names = parse_names(strategies) if strategies else ()
+    return open_data(data, study=study, strategies=names, progress=progress, **chosen)
+
+
+def show(
+    found: "Findings",
+    out: Path,
+    records: "Sequence[RunRecord]",
+    json: bool,
+) -> None:
+    """Saves findings under `out`, draws a page of them, and a study's report anew; prints both."""
+    from totune.analyses.page import write_page
+
+    saved = found.save(out)
+    page = write_page(found, out, records)
+    if (out / "study.json").is_file():
+        _redraw(out)
+    if json:
+        return emit({"file": saved, "page": page, **found.to_json()})
+    section = found.section(records)
+    for table in section.tables:
+        show_report_table(table)
+        typer.echo()
+    for sentence in section.paragraphs:
+        typer.echo(sentence)
+    typer.echo(f"\nPage: {page}\nData: {saved}")
+
+
+def _redraw(study: Path) -> None:
+    from totune.api import Study
+
+    Study(study).report()
