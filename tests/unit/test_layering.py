@@ -12,9 +12,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = {"tasks", "heads", "strategies", "baselines", "analyses"}
 # What members of a plug-in folder may share.
 FOUNDATIONS = {"base", "phases", "rates", "linear_model", "saving", "text_features"}
-FOUNDATIONS |= {"findings", "states", "opening", "page"}
+FOUNDATIONS |= {"findings", "page"}
 COMPOSING = {  # (member, member it is composed of)
     ("totune.strategies.stack_and_finetune", "totune.strategies.fine_tuning"),
+    ("totune.analyses.forecast", "totune.analyses.layer_probe"),
 }
 DOORS = {"totune", "totune.__main__"}  # they open onto everything, and lazily
 
@@ -86,7 +87,9 @@ def crossing(name: str, target: str, order: list[str]) -> list[str]:
 
 
 def may_share(name: str, target: str) -> bool:
-    return target.rpartition(".")[2] in FOUNDATIONS or (name, target) in COMPOSING
+    own_folder = target.count(".") > 2  # beside the members, for all of them
+    named = target.rpartition(".")[2] in FOUNDATIONS or (name, target) in COMPOSING
+    return own_folder or named
 
 
 def cycle(imports: Imports) -> list[str]:

@@ -12,6 +12,7 @@ import typer
 
 import totune
 from totune.cli import (
+    advise,
     cache,
     compare,
     convert_elmo,
@@ -31,6 +32,7 @@ from totune.errors import TotuneError
 INTERRUPTED = 130
 COMMANDS = {
     "compare": compare,
+    "advise": advise,
     "train": train,
     "predict": predict,
     "evaluate": evaluate,

@@ -4,7 +4,7 @@ import copy
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,13 @@ class Context:
             labels = examples.labels or ()
             self._splits[key] = Split.labelled(name, units, self.task, labels)
         return self._splits[key]
+
+    def with_splits(self, parts: Mapping[SplitName, Examples]) -> "Context":
+        """The same with other rows in these splits; label space and other splits stay."""
+        others = {key: split for key, split in self._splits.items() if key[0] not in parts}
+        rows = {**self.dataset.splits(), **parts}
+        dataset = replace(self.dataset, train=rows["train"], dev=rows["dev"], test=rows["test"])
+        return replace(self, dataset=dataset, _splits=others)
 
     def truncated(self) -> dict[str, int]:
         """How many inputs of each split were cut, as far as tokenised, at the most."""

@@ -8,8 +8,8 @@ import torch
 from tests.tiny_data import save_encoder, write_pairs, write_reviews
 
 from totune import api
-from totune.analyses.opening import Opened, open_data
-from totune.analyses.states import States, _joined
+from totune.analyses.materials.opening import Opened, open_data
+from totune.analyses.materials.states import States, _joined
 from totune.data.units import Framing, frame
 from totune.errors import ConfigError
 from totune.progress import Progress

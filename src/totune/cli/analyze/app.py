@@ -2,10 +2,22 @@
 
 import typer
 
-from totune.cli.analyze import layer_probe
+from totune.cli.analyze import (
+    adapter_ablation,
+    divergence,
+    label_cost,
+    layer_probe,
+    mutual_information,
+    overfitting_gap,
+)
 
 COMMANDS = {
+    "adapter-ablation": adapter_ablation,
     "layer-probe": layer_probe,
+    "mutual-information": mutual_information,
+    "label-cost": label_cost,
+    "divergence": divergence,
+    "overfitting-gap": overfitting_gap,
 }
 
 app = typer.Typer(

@@ -15,7 +15,7 @@ from totune.errors import ConfigError
 
 if TYPE_CHECKING:
     from totune.analyses.findings import Findings
-    from totune.analyses.opening import Opened
+    from totune.analyses.materials.opening import Opened
     from totune.progress import Progress
     from totune.study.records import RunRecord
 
@@ -75,7 +75,7 @@ def open_data(
     Raises:
         ConfigError: strategies are named and no study.
     """
-    from totune.analyses.opening import open_data
+    from totune.analyses.materials.opening import open_data
     from totune.cli.parsing import parse_names
 
     if strategies is not None and study is None:
@@ -102,6 +102,8 @@ def show(
     if json:
         return emit({"file": saved, "page": page, **found.to_json()})
     section = found.section(records)
+    for warning in section.warnings:
+        typer.echo(warning, err=True)
     for table in section.tables:
         show_report_table(table)
         typer.echo()

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from totune.analyses.states import States
+from totune.analyses.materials.states import States
 from totune.progress import Progress
 from totune.registry import build
 from totune.study.prepare import Settings, prepare

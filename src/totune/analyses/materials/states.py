@@ -102,7 +102,8 @@ class States:
         features = context.cache.features(encoder, pieces, view, context.precision, name)
         if features is None:
             features = compute(encoder, pieces, view, context.precision == "bf16")
-        inputs: np.ndarray = features.rows(np.arange(len(pieces))).float().numpy()  # [N or 2 N, L + 1, H]
+        found = features.rows(np.arange(len(pieces))).float()  # [N or 2 N, L + 1, H]
+        inputs: np.ndarray = found.numpy()
         return _joined(inputs, pieces.lengths, pooling) if apart else inputs
 
 

@@ -1,0 +1,190 @@
+"""How far corpora lie from a reference, and whether that decides if tuning pays."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.special import rel_entr
+
+from totune.analyses.base import ANALYSES, Analysis, Values
+from totune.analyses.drawing.divergence_section import divergence_section
+from totune.analyses.materials.corpora import Corpora, Corpus
+from totune.information.divergence import (
+    TermOptions,
+    count_terms,
+    jensen_shannon,
+    shared_vocabulary,
+    term_distribution,
+)
+from totune.progress import Progress
+from totune.report.document import Section
+from totune.statistics.ranks import rank_correlation
+from totune.strategies.base import Count
+from totune.study.records import RunRecord
+
+Shares = NDArray[np.float64]
+
+_FEWEST = 3  # corpora with scores that a rank correlation needs
+
+
+@ANALYSES.register("divergence")
+@dataclass(frozen=True)
+class Divergence(Analysis[Corpora]):
+    """Jensen-Shannon divergence of term distributions (Ruder and Plank 2017), in bits.
+
+    As in Peters et al. (2019, Table 6): beside it what a frozen encoder scores on each corpus, how
+    much more that is than a tuned one's, and the rank correlation of the two over corpora. All
+    corpora are compared over one vocabulary.
+
+    Attributes:
+        max_vocabulary: the most frequent terms of all corpora together that are compared; none
+            compares all.
+        lowercase: whether upper and lower case are the same term.
+        stop_words: `english` leaves out a list of English function words.
+        token_pattern: the regular expression of a term.
+        distinctive_terms: how many of a corpus's most distinctive terms are shown.
+        seed: of the sample that shows what size alone does, and of the orders of a permutation
+            test of more than eight corpora.
+    """
+
+    title: ClassVar[str] = "Distance between corpora"
+
+    max_vocabulary: Count | None = TermOptions.max_vocabulary
+    lowercase: bool = TermOptions.lowercase
+    stop_words: Literal["english"] | None = TermOptions.stop_words
+    token_pattern: str = TermOptions.token_pattern
+    distinctive_terms: Count = 6
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError if the vocabulary's options cannot be used."""
+        self._terms()
+
+    def run(self, material: Corpora, progress: Progress) -> Values:
+        """Compares every corpus with the reference.
+
+        Returns:
+            A row per corpus. `divergence` is in bits, 0 to 1; `by_size` is what a sample of the
+            reference, drawn word by word, has that is as small as the corpus; `covered` the share
+            of its terms that are in the vocabulary; `difference` the frozen score minus the tuned.
+
+        Raises:
+            DataError: if a corpus holds no terms, or none that is compared.
+        """
+        reference, *others = self._count(material, progress)
+        every = [reference, *others]
+        vocabulary = shared_vocabulary([one.counts for one in every], self.max_vocabulary)
+        shares = term_distribution(reference.counts, vocabulary, reference.name)
+        rows = [
+            {**self._compare(one, shares, vocabulary), **_scored(material.scores.get(one.name))}
+            for one in others
+        ]
+        facts = {
+            "reference": reference.name,
+            "reference_texts": reference.texts,
+            "reference_terms": reference.total,
+            "vocabulary": len(vocabulary),
+            "metric": material.metric,
+            "frozen": material.strategies[0],
+            "tuned": material.strategies[1],
+            "correlation": self._correlation(rows),
+        }
+        return Values(rows, facts)
+
+    def section(self, values: Values, records: Sequence[RunRecord]) -> Section:
+        return divergence_section(self.title, values)
+
+    def _terms(self) -> TermOptions:
+        return TermOptions(self.max_vocabulary, self.lowercase, self.stop_words, self.token_pattern)
+
+    def _count(self, material: Corpora, progress: Progress) -> "list[_Counts]":
+        """The terms of every corpus, the reference first."""
+        corpora = [material.reference, *material.others]
+        found = []
+        with progress.bar("counting terms", len(corpora)) as bar:
+            for corpus in corpora:
+                found.append(_Counts.of(corpus, self._terms()))
+                bar.advance()
+        return found
+
+    def _compare(
+        self, corpus: "_Counts", reference: Shares, vocabulary: Sequence[str]
+    ) -> dict[str, Any]:
+        """The columns of one corpus that need no scores."""
+        shares = term_distribution(corpus.counts, vocabulary, corpus.name)
+        inside = sum(corpus.counts[term] for term in vocabulary)
+        drawn = np.random.default_rng(self.seed).multinomial(inside, reference) / inside
+        return {
+            "corpus": corpus.name,
+            "texts": corpus.texts,
+            "terms": corpus.total,
+            "covered": inside / corpus.total,
+            "divergence": jensen_shannon(shares, reference),
+            "by_size": jensen_shannon(drawn, reference),
+            "distinctive": ", ".join(self._distinctive(shares, reference, vocabulary)),
+        }
+
+    def _distinctive(
+        self, shares: Shares, reference: Shares, vocabulary: Sequence[str]
+    ) -> list[str]:
+        """The terms, more frequent than in the reference, that add most to the divergence."""
+        added = np.where(shares > reference, contributions(shares, reference), 0.0)
+        order = np.argsort(-added, kind="stable")[: self.distinctive_terms]
+        return [vocabulary[at] for at in order if added[at] > 0]
+
+    def _correlation(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+        """Spearman's rho of divergence and difference; None where they leave nothing to rank."""
+        known = [row for row in rows if row["difference"] is not None]
+        both = [[row[name] for row in known] for name in ("divergence", "difference")]
+        if len(known) < _FEWEST or any(len(set(side)) < 2 for side in both):
+            return None
+        return asdict(rank_correlation(both[0], both[1], self.seed))
+
+
+@dataclass
+class _Tallied:
+    """Texts that are counted as they pass."""
+
+    texts: Iterable[str]
+    passed: int = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for text in self.texts:
+            self.passed += 1
+            yield text
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """The terms of a corpus, and how many texts they come from."""
+
+    name: str
+    texts: int
+    counts: Counter[str]
+
+    @classmethod
+    def of(cls, corpus: Corpus, options: TermOptions) -> "_Counts":
+        texts = _Tallied(corpus.texts)
+        counts = count_terms(texts, options, corpus.name)
+        return cls(corpus.name, texts.passed, counts)
+
+    @property
+    def total(self) -> int:
+        return self.counts.total()
+
+
+def contributions(p: Shares, q: Shares) -> Shares:
+    """What each term adds to the Jensen-Shannon divergence of two distributions [V], in bits."""
+    middle = (p + q) / 2
+    return np.asarray((rel_entr(p, middle) + rel_entr(q, middle)) / (2 * np.log(2)))
+
+
+def _scored(scores: Mapping[str, float] | None) -> dict[str, float | None]:
+    if scores is None:
+        return {"frozen": None, "tuned": None, "difference": None}
+    frozen, tuned = scores["frozen"], scores["tuned"]
+    return {"frozen": frozen, "tuned": tuned, "difference": round(frozen - tuned, 12)}

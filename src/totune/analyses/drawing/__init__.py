@@ -1,0 +1,1 @@
+"""What analyses found, as figures and sections of a report."""

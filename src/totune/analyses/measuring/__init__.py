@@ -1,0 +1,1 @@
+"""What analyses measure with, apart from options and drawing."""

@@ -1,0 +1,90 @@
+"""`totune advise`: which family of strategies will win, before anything is trained."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from totune.cli.analyze.common import READING_OPTIONS, open_data, show
+from totune.cli.compare import Data
+from totune.cli.options import Json, Quiet, examples
+from totune.cli.parsing import parse_assignments
+from totune.cli.settings import takes
+
+EXAMPLES = examples(
+    ("What is worth trying? In a minute or two:", "totune advise reviews.csv"),
+    (
+        "Another encoder, and a sample of what it was pretrained on:",
+        "totune advise reviews.csv --model roberta-base --corpus wikipedia.txt",
+    ),
+    (
+        "In a study's report, beside what came true:",
+        "totune advise reviews.csv --study studies/reviews",
+    ),
+)
+_NOT_OF_COMPARE = ("cache_dir", "cache_budget")
+
+
+@takes(READING_OPTIONS)
+def run(
+    data: Data,
+    study: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="A study of DATA: its settings hold, and its report shows forecast and outcome.",
+        ),
+    ] = None,
+    corpus: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATA",
+            help="Texts like those the encoder was pretrained on (a .txt file with a text per "
+            "line, or a table): how far the data diverges from them is told.",
+        ),
+    ] = None,
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="An option of the analysis forecast (totune list analyses); repeatable.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where the forecast is written; the study's folder, or ./analysis without one.",
+        ),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    **settings: Any,
+) -> None:
+    """Forecast from cheap signals which way of adapting will win, and say what to compare."""
+    from totune.analyses.findings import analyse
+    from totune.analyses.forecast import Forecast, Outlook
+    from totune.analyses.materials.corpora import Reading, read_reference
+    from totune.cli.progress import RichProgress
+    from totune.registry import build
+
+    analysis = build(Forecast, parse_assignments(set or []), "analysis forecast")
+    with RichProgress(quiet) as progress:
+        reference = read_reference([corpus], Reading(), progress) if corpus else None
+        opened = open_data(data, study, None, settings, progress)
+        texts = None if reference is None else reference.texts
+        outlook = Outlook(opened.context, texts, _compare(data, settings))
+        found = analyse(analysis, outlook, opened.about, progress)
+    show(found, out or study or Path("analysis"), opened.records, json)
+    if not json:
+        typer.echo(f"Next: {found.values.facts['command']}")
+
+
+def _compare(data: str, settings: Mapping[str, Any]) -> list[str]:
+    """The words of `totune compare` with the same data and settings."""
+    words = ["totune", "compare", data]
+    for name, value in settings.items():
+        if value is not None and name not in _NOT_OF_COMPARE:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    return words

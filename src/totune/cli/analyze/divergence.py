@@ -1,0 +1,157 @@
+"""`totune analyze divergence`: how far texts lie from what an encoder was pretrained on."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from totune.cli.analyze.common import Json, Quiet, Set, examples, show
+from totune.cli.parsing import parse_assignments
+from totune.errors import ConfigError
+
+if TYPE_CHECKING:
+    from totune.analyses.materials.corpora import Reading
+    from totune.analyses.materials.corpus_scores import Scores
+
+EXAMPLES = examples(
+    (
+        "How far film and product reviews lie from a sample of Wikipedia:",
+        "totune analyze divergence films.csv products.csv --reference wikipedia.txt.xz",
+    ),
+    (
+        "The genres of one table, both texts of a pair, with the scores of two strategies:",
+        "totune analyze divergence mnli.tsv --by genre --reference wikipedia.txt.xz "
+        "--reference books.txt.xz --scores scores.csv",
+    ),
+    (
+        "Scores from a study of each corpus:",
+        "totune analyze divergence films.csv products.csv --reference wikipedia.txt.xz "
+        "--study films=studies/films --study products=studies/products",
+    ),
+)
+
+
+def run(
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATA",
+            help="The corpora: .txt files with a text per line (packed or not), tables, folders "
+            "with train/dev/test files, hub:NAME or example:rotten-tomatoes.",
+        ),
+    ],
+    reference: Annotated[
+        list[str],
+        typer.Option(
+            metavar="CORPUS",
+            help="What they are compared with, such as a sample of what the encoder was "
+            "pretrained on; given several times, all of it together.",
+        ),
+    ],
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the text in tables. Detected if not named."),
+    ] = None,
+    pair: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the second text, for pairs.")
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column that splits a table into corpora."),
+    ] = None,
+    scores: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A csv or json file with what strategies score: corpus, frozen, tuned.",
+        ),
+    ] = None,
+    study: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=DIR",
+            help="The study of a corpus, whose mean test scores are read; repeatable.",
+        ),
+    ] = None,
+    frozen: Annotated[
+        str, typer.Option(help="The strategy whose scores are called frozen.")
+    ] = "feature-extraction",
+    tuned: Annotated[
+        str, typer.Option(help="The strategy whose scores are called tuned.")
+    ] = "fine-tuning",
+    encoding: Annotated[str | None, typer.Option(help="Of text files; UTF-8 if not named.")] = None,
+    set: Set = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            help="Where the result is written; in a study's folder its report shows it too.",
+        ),
+    ] = Path("analysis"),
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show how far corpora lie from another, and whether that decides if tuning pays."""
+    from totune.analyses.base import ANALYSES
+    from totune.analyses.findings import analyse
+    from totune.analyses.materials.corpora import Corpora, Reading, read_corpora, read_reference
+    from totune.cli.progress import RichProgress
+
+    analysis = ANALYSES.create("divergence", parse_assignments(set or []))
+    metric, known = _scores(scores, study or [], frozen, tuned)
+    reading = Reading(text, pair, by, encoding)
+    with RichProgress(quiet) as progress:
+        others = read_corpora(data, reading, progress)
+        apart = read_reference(reference, reading, progress)
+        corpora = Corpora(apart, others, known, metric, (frozen, tuned))
+        about = _about([corpus.name for corpus in others], data, reference, reading)
+        found = analyse(analysis, corpora, about, progress)
+    show(found, out, (), json)
+
+
+def _about(
+    names: Sequence[str], data: Sequence[str], reference: Sequence[str], reading: "Reading"
+) -> Mapping[str, Any]:
+    """What was read, as findings record it."""
+    columns = {"text": reading.text, "pair": reading.pair, "by": reading.by}
+    named = {what: name for what, name in columns.items() if name is not None}
+    return {
+        "data": ", ".join(names),
+        "sources": list(data),
+        "reference": list(reference),
+        "columns": named,
+    }
+
+
+def _scores(
+    file: Path | None, studies: Sequence[str], frozen: str, tuned: str
+) -> "tuple[str, Scores]":
+    """The metric and the scores by corpus, from a file or from studies.
+
+    Raises:
+        ConfigError: if both are given, or a study has no name.
+        DataError: if the file cannot be used.
+    """
+    from totune.analyses.materials.corpus_scores import read_scores, scores_of_studies
+
+    if file is not None and studies:
+        raise ConfigError("Scores come from --scores or from --study, not from both.")
+    if file is not None:
+        return "score", read_scores(file)
+    if not studies:
+        return "score", {}
+    from totune.api import Study
+
+    faults = [
+        f"--study {given!r} is not of the form NAME=DIR, with NAME a corpus."
+        for given in studies
+        if not all(given.partition("="))
+    ]
+    if faults:
+        raise ConfigError(faults)
+    pairs = (given.partition("=") for given in studies)
+    read = {name: Study(Path(folder)) for name, _, folder in pairs}
+    return scores_of_studies(
+        {name: (study.info, study.records) for name, study in read.items()}, frozen, tuned
+    )

@@ -1,0 +1,214 @@
+"""Information is found where it is, and the checks stand beside it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from tests.tiny_data import save_encoder, write_reviews
+from tests.unit.analyses.fake_states import FakeStates, classes, scores
+from tests.unit.study.samples import Told, record_of
+
+from totune.analyses.base import ANALYSES, Values
+from totune.analyses.drawing.information_section import information_figure
+from totune.analyses.materials.opening import open_data
+from totune.analyses.materials.states import States
+from totune.analyses.mutual_information import MutualInformation
+from totune.errors import ConfigError, DataError
+from totune.information import Edge, NearestNeighbours
+from totune.progress import Progress
+from totune.report.document import Section
+
+KINDS = {"labels", "random labels", "random representations"}
+
+
+def information(material: FakeStates, told: Progress | None = None, **options: Any) -> Values:
+    return MutualInformation(**options).run(cast(States, material), told or Progress())
+
+
+def section_of(values: Values) -> Section:
+    return MutualInformation().section(values, ())
+
+
+def bits(values: Values, what: str = "labels", estimator: str = "edge") -> list[float]:
+    return [
+        row["bits"]
+        for row in values.rows
+        if (row["what"], row["estimator"]) == (what, estimator) and row["seed"] is None
+    ]
+
+
+def test_the_block_that_holds_the_labels_is_found_by_both_estimators() -> None:
+    values = information(classes((0, 0, 6)))
+    for estimator in ("edge", "neighbours"):
+        found = bits(values, estimator=estimator)
+        assert max(found[:2]) < 0.2
+        assert found[2] > 0.5
+        assert max(bits(values, "random labels", estimator)) < 0.2
+        assert max(bits(values, "random representations", estimator)) < 0.2
+    assert values.facts["entropy"] == pytest.approx(1.0)
+    headline = section_of(values).paragraphs[0]
+    assert headline.startswith("Pretrained, the top layer holds most information about the labels")
+    assert headline.endswith(" of 1.00 bits), by EDGE.")
+
+
+def test_permuted_states_hold_nothing() -> None:
+    material, random = classes((6, 6, 6)), np.random.default_rng(0)
+    material.change = lambda _, __, vectors: random.permutation(vectors)
+    found = section_of(information(material))
+    assert "no layer shows more information than permuted labels do" in found.paragraphs[0]
+
+
+def test_estimates_are_those_of_the_estimators() -> None:
+    material = classes((0, 2))
+    values = information(material, draws=1, passes=1)
+    states = material.vectors(next(material.subjects()), "dev")[:, 1]  # type: ignore[arg-type]
+    labels = material.targets("dev")
+    assert bits(values)[1] == pytest.approx(Edge(passes=1).estimate(states, labels))
+    near = NearestNeighbours().with_labels(states, labels)
+    assert bits(values, estimator="neighbours")[1] == pytest.approx(near, abs=1e-6)
+    assert {row["spread"] for row in values.rows} == {None}
+
+
+def test_several_draws_give_their_mean_and_spread() -> None:
+    values = information(classes((0, 2)), draws=3, passes=1, compare=False)
+    material = classes((0, 2))
+    states = material.vectors(next(material.subjects()), "dev")[:, 1]  # type: ignore[arg-type]
+    first = Edge(passes=1).seed
+    drawn = [
+        Edge(passes=1, seed=first + draw).estimate(states, material.targets("dev"))
+        for draw in range(3)
+    ]
+    (row,) = [row for row in values.rows if row["what"] == "labels" and row["block"] == 1]
+    assert row["bits"] == pytest.approx(np.mean(drawn))
+    assert row["spread"] == pytest.approx(np.std(drawn, ddof=1))
+
+
+def test_the_checks_always_run() -> None:
+    for compare in (True, False):
+        values = information(classes((0, 2)), compare=compare, draws=1)
+        names = ["edge", "neighbours"] if compare else ["edge"]
+        assert values.facts["estimators"] == names
+        found = {(row["estimator"], row["what"], row["block"]) for row in values.rows}
+        assert found == {(name, kind, at) for name in names for kind in KINDS for at in (0, 1)}
+    alone = information(classes((0, 2)), estimator="neighbours", draws=1)
+    assert alone.facts["estimators"] == ["neighbours", "edge"]
+    assert (
+        section_of(alone).paragraphs[0].endswith("by nearest neighbours on 5 principal components.")
+    )
+
+
+def test_a_check_that_is_not_near_zero_is_said() -> None:
+    """A single pass counts pairs of cells that meet too seldom as informative."""
+    found = section_of(information(classes((0, 0)), passes=1, compare=False))
+    assert "bits are found where the truth is 0" in found.warnings[0]
+    assert "passes=1" not in " ".join(found.paragraphs)
+    twice = " ".join(section_of(information(classes((0, 0)), compare=False)).paragraphs)
+    assert "0 means little or none; passes=1 leaves it out" in twice
+
+
+def test_labels_bound_the_picture_and_scores_do_not() -> None:
+    values = information(classes((0, 2), count=4), compare=False, draws=2)
+    figure = information_figure("edge", values.rows, values.facts, ())
+    assert figure.bound == ("entropy of the labels", pytest.approx(2.0))
+    scored = information(scores((0, 4)), draws=2)
+    assert scored.facts["entropy"] is None
+    assert information_figure("edge", scored.rows, scored.facts, ()).bound is None
+    assert bits(scored, estimator="neighbours")[1] > 0.5
+    assert section_of(scored).paragraphs[-1].startswith("Labels are scores, which have no entropy")
+
+
+def test_seeds_of_an_adapted_encoder_are_shown_by_mean_and_deviation() -> None:
+    values = information(classes((0, 1), adapted=[(0, 6), (0, 5)]), compare=False, draws=1)
+    rows = [row for row in values.rows if row["what"] == "labels" and row["block"] == 1]
+    assert [(row["subject"], row["seed"]) for row in rows] == [
+        ("pretrained", None),
+        ("fine-tuning", 0),
+        ("fine-tuning", 1),
+    ]
+    found = [row["bits"] for row in rows[1:]]
+    figure = information_figure("edge", values.rows, values.facts, [record_of("lora")])
+    assert figure.strategies == ("lora", "fine-tuning")
+    assert figure.lines[1].values[1] == pytest.approx(np.mean(found))
+    assert figure.lines[1].spread is not None
+    assert figure.lines[1].spread[1] == pytest.approx(np.std(found, ddof=1))
+    table = section_of(values).tables[0]
+    heads = [column.name for column in table.columns]
+    assert heads == ["Block", "pretrained", "fine-tuning", "random representations"]
+    assert "±" in table.rows[1].cells[2].text
+
+
+def test_another_split_and_fewer_rows() -> None:
+    told = Told()
+    values = information(classes((0, 6)), told, split="train", max_rows=50, draws=1)
+    assert (values.facts["split"], values.facts["rows"]) == ("train", 50)
+    assert told.said == ["50 rows are looked at, drawn from 120."]
+
+
+def test_rows_of_labels_that_training_lacks_are_left_out() -> None:
+    material, told = classes((0, 6)), Told()
+    material.labels["dev"] = np.array([0, 1] * 45 + [-100] * 10)
+    values = information(material, told, draws=1, compare=False)
+    assert values.facts["rows"] == 90
+    assert told.warned[0].startswith("10 of 100 rows of dev have a label that no row of train has")
+    assert values.facts["entropy"] == pytest.approx(1.0)
+
+
+def constant(material: FakeStates) -> None:
+    material.labels["dev"] = np.zeros_like(material.labels["dev"])
+
+
+def few(material: FakeStates) -> None:
+    material.labels["dev"] = material.labels["dev"][:12]
+
+
+def once(material: FakeStates) -> None:
+    material.labels["dev"] = np.arange(25)
+
+
+def unseen(material: FakeStates) -> None:
+    material.labels["dev"] = np.full(60, -100)
+
+
+def broken(material: FakeStates) -> None:
+    def spoil(_: Any, __: str, vectors: np.ndarray) -> np.ndarray:
+        vectors[4, 0, 0] = np.inf
+        return vectors
+
+    material.change = spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (constant, r"100 rows of dev .* have one label only: 'a'"),
+        (few, r"dev has 12 rows with known labels; .* at least 20.* Use split=train"),
+        (once, r"25 rows of dev .* have 25 labels, each once"),
+        (unseen, r"dev has 0 rows with known labels"),
+        (broken, r"block 0 \(embeddings\) of pretrained .* of dev, first in row 5 "),
+    ],
+)
+def test_what_allows_no_estimate_is_refused(
+    spoil: Callable[[FakeStates], None], message: str
+) -> None:
+    material = classes()
+    spoil(material)
+    with pytest.raises(DataError, match=message):
+        information(material)
+
+
+@pytest.mark.parametrize("options", [{"draws": 0}, {"passes": 3}, {"split": "all"}])
+def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        ANALYSES.create("mutual-information", options)
+
+
+def test_hidden_states_of_an_encoder_hold_what_decides_their_class(tmp_path: Path) -> None:
+    data = write_reviews(tmp_path / "reviews.csv", rows=160)
+    encoder = save_encoder(tmp_path / "encoder")
+    opened = open_data(data, model=str(encoder), cache_dir=tmp_path / "cache", precision="fp32")
+    analysis = MutualInformation(split="train", pooling="max", draws=1)
+    values = analysis.run(opened.states, Progress())
+    assert len(values.rows) == 2 * 3 * 5
+    assert max(bits(values, estimator="neighbours")) > 0.1
