@@ -34,5 +34,6 @@ def write_page(found: Findings, folder: Path, records: Sequence[RunRecord] = ())
     title = str(found.about.get("data") or section.title)
     made = f"Made by totune {found.about.get('versions', {}).get('totune', '')}".strip()
     path = folder / FOLDER / f"{found.analysis}.html"
-    write_document(path, Document(title, section.title, answer, sections, made))
+    subtitle = " · ".join(filter(None, (found.analysis, str(found.about.get("model") or ""))))
+    write_document(path, Document(title, subtitle, answer, sections, made))
     return path
