@@ -1,6 +1,14 @@
 """Runs every benchmark: `python -m benchmarks` (make bench)."""
 
-from benchmarks import adaptation, crf, fine_tuning, frozen_prefix, heads, language_models
+from benchmarks import (
+    adaptation,
+    crf,
+    fine_tuning,
+    frozen_prefix,
+    heads,
+    language_models,
+    pretraining,
+)
 
 if __name__ == "__main__":
     frozen_prefix.main()
@@ -9,3 +17,4 @@ if __name__ == "__main__":
     heads.main()
     adaptation.main()
     language_models.main()
+    pretraining.main()

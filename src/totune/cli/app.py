@@ -21,6 +21,7 @@ from totune.cli import (
     merge,
     plan,
     predict,
+    pretrain,
     report,
     reproduce,
     train,
@@ -63,6 +64,7 @@ for name, command in COMMANDS.items():
     app.command(name, epilog=command.EXAMPLES)(command.run)
 app.add_typer(analyze, name="analyze")
 app.add_typer(cache.app, name="cache")
+app.add_typer(pretrain.app, name="pretrain")
 
 
 def _version(asked: bool) -> None:

@@ -17,60 +17,59 @@ from totune.errors import ConfigError
 DATA, TRAINING, STUDY, MACHINE = "Data", "Training", "Study", "Machine"
 
 
-def _option(
+def option(
     name: str, kind: Any, panel: str, text: str, default: Any = None, metavar: str | None = None
 ) -> inspect.Parameter:
     """A keyword parameter as typer reads it."""
-    option = typer.Option(help=text, rich_help_panel=panel, metavar=metavar)
-    annotation = Annotated[kind, option]
+    annotation = Annotated[kind, typer.Option(help=text, rich_help_panel=panel, metavar=metavar)]
     keyword = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, keyword, default=default, annotation=annotation)
 
 
 COMMON_OPTIONS = [
-    _option("model", str, TRAINING, "Encoder: a hub id, a local folder, or an alias.", "minilm"),
-    _option("head", str, TRAINING, "The task network on top.", "linear"),
-    _option(
+    option("model", str, TRAINING, "Encoder: a hub id, a local folder, or an alias.", "minilm"),
+    option("head", str, TRAINING, "The task network on top.", "linear"),
+    option(
         "text", str | None, DATA, "Column of the text. Detected if not named.", metavar="COLUMN"
     ),
-    _option("pair", str | None, DATA, "Column of the second text, for pairs.", metavar="COLUMN"),
-    _option("label", str | None, DATA, "Column of the label.", metavar="COLUMN"),
-    _option(
+    option("pair", str | None, DATA, "Column of the second text, for pairs.", metavar="COLUMN"),
+    option("label", str | None, DATA, "Column of the label.", metavar="COLUMN"),
+    option(
         "task", str | None, DATA, "classification, regression or tagging. Detected if not named."
     ),
-    _option("tag_scheme", str, DATA, "iob1, iob2 or iobes: what tags are converted to.", "iob2"),
-    _option("encoding", str | None, DATA, "Of the data files; UTF-8 if not named."),
-    _option("fraction", float, DATA, "Share of the train rows that is used.", 1.0),
-    _option("split_seed", int, DATA, "Fixes the splits that are made where data has none.", 0),
-    _option("metric", str | None, STUDY, "The metric that decides; the task's first if not named."),
-    _option("learning_rate", float | None, TRAINING, "Peak rate, of every strategy that has one."),
-    _option(
+    option("tag_scheme", str, DATA, "iob1, iob2 or iobes: what tags are converted to.", "iob2"),
+    option("encoding", str | None, DATA, "Of the data files; UTF-8 if not named."),
+    option("fraction", float, DATA, "Share of the train rows that is used.", 1.0),
+    option("split_seed", int, DATA, "Fixes the splits that are made where data has none.", 0),
+    option("metric", str | None, STUDY, "The metric that decides; the task's first if not named."),
+    option("learning_rate", float | None, TRAINING, "Peak rate, of every strategy that has one."),
+    option(
         "num_train_epochs",
         int | None,
         TRAINING,
         "Epochs, of every strategy that has them; of several phases, those of the last.",
     ),
-    _option("warmup_ratio", float | None, TRAINING, "Share of the steps with a rising rate."),
-    _option("weight_decay", float | None, TRAINING, "Decoupled weight decay."),
-    _option("per_device_train_batch_size", int, TRAINING, "Rows per step and device.", 32),
-    _option(
+    option("warmup_ratio", float | None, TRAINING, "Share of the steps with a rising rate."),
+    option("weight_decay", float | None, TRAINING, "Decoupled weight decay."),
+    option("per_device_train_batch_size", int, TRAINING, "Rows per step and device.", 32),
+    option(
         "tokens_per_batch",
         int | None,
         TRAINING,
         "Word pieces per step (padding included) instead of a number of rows.",
     ),
-    _option("max_length", int, TRAINING, "Texts are cut after this many word pieces.", 256),
-    _option("max_grad_norm", float, TRAINING, "Gradients are clipped to this norm.", 1.0),
-    _option(
+    option("max_length", int, TRAINING, "Texts are cut after this many word pieces.", 256),
+    option("max_grad_norm", float, TRAINING, "Gradients are clipped to this norm.", 1.0),
+    option(
         "set",
         list[str] | None,
         TRAINING,
         "Any other option, as NAME=VALUE, STRATEGY.NAME=VALUE or head.NAME=VALUE; repeatable.",
         metavar="NAME=VALUE",
     ),
-    _option("precision", str, MACHINE, "auto, bf16 or fp32.", "auto"),
-    _option("cache_dir", Path | None, MACHINE, "Where frozen features are kept.", metavar="FOLDER"),
-    _option(
+    option("precision", str, MACHINE, "auto, bf16 or fp32.", "auto"),
+    option("cache_dir", Path | None, MACHINE, "Where frozen features are kept.", metavar="FOLDER"),
+    option(
         "cache_budget",
         str | None,
         MACHINE,
@@ -78,7 +77,7 @@ COMMON_OPTIONS = [
     ),
 ]
 _STUDY_OPTIONS = [
-    _option(
+    option(
         "strategies",
         str | None,
         STUDY,
@@ -86,22 +85,22 @@ _STUDY_OPTIONS = [
         "if not named: tf-idf (for tagging: most-frequent-tag), feature-extraction, last-2, "
         "gradual-unfreezing, stack-and-finetune, fine-tuning, adapters and lora.",
     ),
-    _option("seeds", str, STUDY, "How many seeds, or which: 3,7,11.", "3"),
-    _option(
+    option("seeds", str, STUDY, "How many seeds, or which: 3,7,11.", "3"),
+    option(
         "budget",
         str | None,
         STUDY,
         "Begin no run after this time, as 30m or 2h.",
         metavar="DURATION",
     ),
-    _option(
+    option(
         "keep_weights",
         str,
         STUDY,
         "Trained weights of each strategy's best run, or of all: best or all.",
         "best",
     ),
-    _option(
+    option(
         "tolerance", float, STUDY, "How much worse than the best a cheaper strategy may be.", 0.005
     ),
 ]

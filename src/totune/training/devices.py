@@ -12,8 +12,6 @@ from accelerate.utils import broadcast_object_list, reduce
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from totune.model import Model
-
 
 class Devices:
     """The processes of one run and the device of this one."""
@@ -32,7 +30,7 @@ class Devices:
     def is_main(self) -> bool:
         return self.rank == 0
 
-    def wrap(self, model: Model) -> nn.Module:
+    def wrap(self, model: nn.Module) -> nn.Module:
         """The model on this device, with gradients averaged over processes.
 
         To be called anew in each phase, since averaging is set up for what trains now.

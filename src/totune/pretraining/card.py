@@ -1,0 +1,100 @@
+"""The model card: what a person who finds the folder wants to know."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+CARD = "README.md"
+
+
+def write_card(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Writes `README.md` from the facts of `pretraining.json`."""
+    kind = {"bert": "masked language model", "elmo": "language model in both directions"}
+    sections = [
+        f"# {facts['kind'].upper()}, pretrained with totune\n\nA {kind[facts['kind']]}: "
+        f"{facts['parameters']['encoder']:,} parameters in the encoder"
+        f" ({facts['parameters']['trained']:,} with what only pretraining uses). It loads as "
+        "`--model` of every totune command.\n",
+        _table("Text", _text(facts)),
+        _table("Training", _training(facts)),
+        _table("What came out", _results(facts)),
+        _curve(facts["evaluations"]),
+        _table("Cost", _cost(facts)),
+        _table("Versions", [*facts["versions"].items()]),
+        "Everything here is in `pretraining.json` as plain data; `log.jsonl` has the losses.\n",
+    ]
+    (folder / CARD).write_text("\n".join(sections), encoding="utf-8")
+
+
+Rows = list[tuple[str, object]]
+
+
+def _text(facts: Mapping[str, Any]) -> Rows:
+    rows: Rows = []
+    for name, label in (("train", "learnt from"), ("validation", "held out")):
+        corpus = facts["corpus"][name]
+        sources = ", ".join(corpus["sources"])
+        sizes = f"{corpus['words']:,} words in {corpus['documents']:,} documents"
+        rows.append((label, f"{sources}: {sizes}"))
+    rows.append(("vocabulary", f"{facts['vocab_size']:,}"))
+    if "unknown_share" in facts:
+        rows.append(("words outside it", f"{facts['unknown_share']:.2%} of the text"))
+    return rows
+
+
+def _training(facts: Mapping[str, Any]) -> Rows:
+    settings = facts["settings"]
+    begin = facts["continued_from"] or f"chance (preset {facts['preset']})"
+    options = ("next_sentence", "whole_word_mask", "cased", "clip")
+    chosen = [f"{name} {facts[name]}" for name in options if facts.get(name)]
+    notes = [("note", note) for note in facts.get("notes", [])]
+    return [
+        ("from", begin),
+        *notes,
+        ("options", ", ".join(chosen) or "none"),
+        ("read", f"{facts['words']:,} words, {facts['tokens']:,} tokens, {facts['steps']:,} steps"),
+        ("a step", f"{settings['batch_size']} rows of up to {settings['max_length']} tokens"),
+        ("learning rate", f"{settings['learning_rate']:g}, AdamW, linear after warming up"),
+        ("precision", facts["precision"]),
+        ("seed", settings["seed"]),
+    ]
+
+
+def _results(facts: Mapping[str, Any]) -> Rows:
+    return [
+        (f"held-out {name.replace('_', ' ')}", f"{value:.4g}")
+        for name, value in facts["validation"].items()
+    ]
+
+
+def _cost(facts: Mapping[str, Any]) -> Rows:
+    machine = facts["machine"]
+    devices = ", ".join(machine["cuda_devices"]) or machine["processor"]
+    return [
+        ("time", f"{facts['seconds'] / 60:.1f} minutes"),
+        ("speed", f"{facts['tokens_per_second']:,.0f} tokens/s"),
+        ("of the machine's matrix rate", f"{facts['matrix_share']:.1%}"),
+        ("matrix products", f"{facts['operations']:.3g} floating-point operations"),
+        ("memory at most", f"{facts['peak_memory_bytes'] / 2**30:.1f} GiB"),
+        ("on", f"{devices} ({facts['processes']} process(es), {machine['cores']} cores)"),
+    ]
+
+
+def _curve(evaluations: list[Mapping[str, Any]]) -> str:
+    """How the held-out text fared on the way; a fixed part of it was read."""
+    if not evaluations:
+        return ""
+    names = [name for name in evaluations[0] if name not in ("step", "seconds")]
+    head = " | ".join(name.replace("_", " ") for name in names)
+    lines = [
+        " | ".join(f"{row[name]:,}" if name == "words" else f"{row[name]:.4g}" for name in names)
+        for row in evaluations
+    ]
+    body = "\n".join(f"| {line} |" for line in lines)
+    rule = "---|" * len(names)
+    return f"On the way, on a part of the held-out text:\n\n| {head} |\n|{rule}\n{body}\n"
+
+
+def _table(title: str, rows: Rows) -> str:
+    body = "\n".join(f"| {name} | {str(value).replace('|', ' ')} |" for name, value in rows)
+    return f"## {title}\n\n| | |\n|---|---|\n{body}\n"

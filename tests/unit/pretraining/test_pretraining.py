@@ -1,0 +1,349 @@
+"""Whole pretrainings of the smallest size: what they leave, going on, and faults on the way."""
+
+import json
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.tiny_data import save_encoder
+from tests.unit.pretraining.conftest import write_corpus
+
+from totune.encoders.loading import load_encoder
+from totune.errors import ConfigError, DataError, ModelError, RunError
+from totune.pretraining import (
+    BERT_PRESETS,
+    ELMO_PRESETS,
+    Pretrained,
+    PretrainingSettings,
+    pretrain_bert,
+    pretrain_elmo,
+    session,
+)
+from totune.pretraining.budget import Budget
+from totune.pretraining.stepping import Stepper
+
+KINDS = {"bert": pretrain_bert, "elmo": pretrain_elmo}
+SHORT = {"max_steps": 12, "eval_steps": 5, "batch_size": 8, "precision": "fp32"}
+TIMES = {"seconds", "tokens_per_second", "matrix_share"}
+
+
+def pretrain(kind: str, text: Path, out: Path, options: Any = None, **settings: Any) -> Pretrained:
+    chosen = PretrainingSettings(**{**SHORT, **settings})
+    given: Any = {"preset": "tiny", "settings": chosen, **(options or {})}
+    return KINDS[kind]([text], out, **given)
+
+
+def log_of(folder: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [{name: line[name] for name in line if name not in TIMES} for line in lines]
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
+def finished(request: Any, text: Path, tmp_path_factory: pytest.TempPathFactory) -> Pretrained:
+    return pretrain(request.param, text, tmp_path_factory.mktemp("whole") / request.param)
+
+
+def test_what_is_written_loads_as_an_encoder(finished: Pretrained) -> None:
+    loaded = load_encoder(str(finished.folder))
+    sizes = finished.facts["parameters"]
+    assert sum(p.numel() for p in loaded.encoder.parameters()) == sizes["encoder"]
+    assert sizes["trained"] > sizes["encoder"]
+    names = {path.name for path in finished.folder.iterdir()}
+    assert {"config.json", "model.safetensors", "README.md", "log.jsonl"} <= names
+    models = {name for name in names if name.startswith("model.")}
+    assert models == {"model.safetensors"}
+    assert not [name for name in names if name.endswith((".tmp", ".pt"))]
+    saved = json.loads((finished.folder / "pretraining.json").read_text())
+    assert saved == json.loads(json.dumps(dict(finished.facts)))
+    card = (finished.folder / "README.md").read_text()
+    assert f"{saved['words']:,} words" in card
+    assert f"{saved['validation']['perplexity']:.4g}" in card
+
+
+def test_the_log_tells_losses_and_evaluations(finished: Pretrained) -> None:
+    lines = [json.loads(line) for line in (finished.folder / "log.jsonl").read_text().splitlines()]
+    steps = [line["step"] for line in lines if "loss" in line]
+    evaluated = [line for line in lines if "held_out" in line]
+    assert steps == [10]
+    assert [line["step"] for line in evaluated] == [5, 10, 12]
+    assert evaluated[-1]["held_out"] == "all"
+    assert evaluated[-1]["perplexity"] == finished.validation["perplexity"]
+    told = next(line for line in lines if "loss" in line)
+    assert told["tokens_per_second"] > 0
+    assert 0 < told["matrix_share"] < 1
+    assert finished.facts["operations"] > 0
+
+
+def test_once_finished_nothing_is_done_again(
+    finished: Pretrained, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Stepper, "__init__", None)
+    kind = finished.facts["kind"]
+    assert pretrain(kind, text, finished.folder).facts["steps"] == 12
+    with pytest.raises(ConfigError, match="holds another pretraining"):
+        pretrain(kind, text, finished.folder, seed=1)
+
+
+@contextmanager
+def stopped_at(number: int) -> Iterator[None]:
+    """A person interrupts before this step."""
+    step = Stepper.step
+
+    def stopping(self: Stepper, at: int, factor: float) -> Any:
+        if at == number:
+            raise KeyboardInterrupt
+        return step(self, at, factor)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stepper, "step", stopping)
+        yield
+
+
+def test_what_was_interrupted_goes_on_to_the_same_bits(
+    finished: Pretrained, text: Path, tmp_path: Path
+) -> None:
+    kind, out = finished.facts["kind"], tmp_path / "out"
+    with stopped_at(8), pytest.raises(KeyboardInterrupt):
+        pretrain(kind, text, out)
+    with pytest.raises(ModelError):
+        load_encoder(str(out))
+    torch.manual_seed(99)
+    pretrain(kind, text, out)
+    whole = finished.folder
+    for name in ("model.safetensors", "softmax.safetensors"):
+        if (whole / name).exists():
+            assert (out / name).read_bytes() == (whole / name).read_bytes()
+    assert log_of(out) == log_of(whole)
+    assert not (out / "checkpoint.pt").exists()
+
+
+def test_a_step_in_parts_is_the_same_step(finished: Pretrained, text: Path, tmp_path: Path) -> None:
+    parts = pretrain(finished.facts["kind"], text, tmp_path, gradient_accumulation_steps=3)
+    wanted, found = finished.validation["perplexity"], parts.validation["perplexity"]
+    assert found == pytest.approx(wanted, rel=1e-3)
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file may grow over `size` bytes: the system refuses the rest, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(
+    finished: Pretrained, text: Path, tmp_path: Path
+) -> None:
+    kind, out = finished.facts["kind"], tmp_path / "out"
+    with stopped_at(6), pytest.raises(KeyboardInterrupt):
+        pretrain(kind, text, out)
+    good = (out / "checkpoint.pt").read_bytes()
+    with room_for(len(good) // 2), pytest.raises(RunError, match="that of step 5 is whole"):
+        pretrain(kind, text, out)
+    assert (out / "checkpoint.pt").read_bytes() == good
+    assert not list(out.glob("*.tmp"))
+    pretrain(kind, text, out)
+    model = "model.safetensors"
+    assert (out / model).read_bytes() == (finished.folder / model).read_bytes()
+
+
+def test_a_full_disk_at_the_end_leaves_the_checkpoint(
+    finished: Pretrained, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, out, model = finished.facts["kind"], tmp_path / "out", "model.safetensors"
+    size = (finished.folder / model).stat().st_size
+    with monkeypatch.context() as patch:
+        write = session.Session._save
+        full = lambda self, *given: _in_little_room(size // 2, write, self, *given)  # noqa: E731
+        patch.setattr(session.Session, "_save", full)
+        with pytest.raises(RunError, match="model cannot be written"):
+            pretrain(kind, text, out)
+    assert {path.name for path in out.iterdir()} == {
+        "checkpoint.pt",
+        "log.jsonl",
+        "pretraining.json",
+    }
+    pretrain(kind, text, out)
+    assert (out / model).read_bytes() == (finished.folder / model).read_bytes()
+
+
+def _in_little_room(size: int, function: Callable[..., None], *given: Any) -> None:
+    with room_for(size):
+        function(*given)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_loss_falls(kind: str, text: Path, tmp_path: Path) -> None:
+    found = pretrain(kind, text, tmp_path, max_steps=60, eval_steps=10)
+    curve = [row["perplexity"] for row in found.facts["evaluations"]]
+    assert curve[-1] < 0.5 * curve[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_time_can_end_it(kind: str, text: Path, tmp_path: Path) -> None:
+    found = pretrain(kind, text, tmp_path, max_steps=None, max_seconds=0.5, eval_steps=None)
+    assert found.facts["steps"] > 0
+    assert 0.5 <= found.facts["seconds"] < 20
+
+
+def test_a_budget_ends_at_what_comes_first() -> None:
+    budget = Budget(steps=10, seconds=100.0, warmup_ratio=0.2)
+    assert budget.share(5, 20.0) == 0.5
+    assert budget.share(5, 80.0) == 0.8
+    assert budget.share(10, 0.0) == 1.0
+    factors = [budget.factor(step / 10) for step in range(10)]
+    assert factors[:2] == pytest.approx([0.25, 0.75])
+    assert factors[2] == max(factors)
+    assert factors[2:] == sorted(factors[2:], reverse=True)
+    assert factors[-1] > 0
+
+
+def test_a_bert_learns_pairs_and_whole_words(text: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"next_sentence": True, "whole_word_mask": True, "cased": True}
+    options["validation"] = write_corpus(tmp_path / "other.txt", 6, seed=3)
+    found = pretrain("bert", text, tmp_path / "one", options)
+    assert 0 <= found.validation["pairs_accuracy"] <= 1
+    encoder = load_encoder(str(tmp_path / "one")).encoder
+    assert encoder.pooler is not None
+    tokenizer: Any = load_encoder(str(tmp_path / "one")).tokenizer
+    assert tokenizer.tokenize("The") != tokenizer.tokenize("the")
+
+
+class Heard:
+    """Progress that remembers what it was told."""
+
+    def __new__(cls) -> Any:
+        from totune.progress import Progress
+
+        heard = Progress()
+        heard.notes = []  # type: ignore[attr-defined]
+        heard.say = heard.notes.append  # type: ignore[attr-defined,method-assign]
+        return heard
+
+
+def test_an_encoder_without_a_head_gets_a_new_one_and_keeps_its_pooler(
+    text: Path, tmp_path: Path
+) -> None:
+    before = save_encoder(tmp_path / "encoder")
+    heard = Heard()
+    options = {"model": str(before), "progress": heard}
+    found = pretrain("bert", text, tmp_path / "out", options, max_length=24)
+    assert [note for note in heard.notes if "start with values of chance" in note]
+    pooler, kept = (
+        torch.cat([p.flatten() for p in load_encoder(str(at)).encoder.pooler.parameters()])
+        for at in (before, tmp_path / "out")
+    )
+    assert torch.equal(pooler, kept)
+    old, new = (load_encoder(str(at)).encoder.fingerprint() for at in (before, tmp_path / "out"))
+    assert old != new
+    assert found.facts["continued_from"] == str(before)
+    silent = Heard()
+    options = {"model": str(tmp_path / "out"), "progress": silent}
+    pretrain("bert", text, tmp_path / "more", options, max_length=24, max_steps=6)
+    assert not [note for note in silent.notes if "values of chance" in note]
+
+
+@pytest.mark.parametrize("name", ["albert", "distilbert", "mpnet"])
+def test_other_types_go_on(text: Path, tmp_path: Path, name: str) -> None:
+    before = save_encoder(tmp_path / "encoder", name=name)
+    options = {"model": str(before)}
+    pretrain("bert", text, tmp_path / "out", options, max_length=24, max_steps=2)
+    old, new = (load_encoder(str(at)).encoder for at in (before, tmp_path / "out"))
+    assert (old.pooler is None) == (new.pooler is None)
+    assert old.fingerprint() != new.fingerprint()
+
+
+def test_an_elmo_goes_on_with_its_softmax(text: Path, tmp_path: Path) -> None:
+    pretrain("elmo", text, tmp_path / "one", {"clip": 3.0})
+    other = write_corpus(tmp_path / "other.txt", seed=9)
+    heard = Heard()
+    options = {"model": str(tmp_path / "one"), "progress": heard}
+    found = pretrain("elmo", other, tmp_path / "two", options)
+    first, second = ((tmp_path / name / "softmax_words.txt").read_text() for name in ("one", "two"))
+    assert first == second
+    assert not [note for note in heard.notes if "softmax" in note]
+    config = json.loads((tmp_path / "two" / "config.json").read_text())
+    assert config["options"]["lstm"]["cell_clip"] == 3.0
+    assert found.validation["perplexity"] > 1
+
+
+def test_without_clips_the_options_say_so(finished: Pretrained) -> None:
+    if finished.facts["kind"] == "elmo":
+        config = json.loads((finished.folder / "config.json").read_text())
+        assert config["options"]["lstm"]["cell_clip"] is None
+        assert config["options"]["lstm"]["proj_clip"] is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_faults_of_a_person_are_told(kind: str, text: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"--vocab-size 5,000 is more than the text allows"):
+        pretrain(kind, text, tmp_path / "a", vocab_size=5_000)
+    assert pretrain(kind, text, tmp_path / "a", max_steps=1).facts["steps"] == 1
+    with pytest.raises(DataError, match=r"fewer than the 5000 of one step"):
+        pretrain(kind, text, tmp_path / "b", batch_size=5_000)
+    with pytest.raises(ConfigError, match=r"learning_rate=-1 must.*\n.*warmup_ratio=1 must"):
+        pretrain(kind, text, tmp_path / "c", learning_rate=-1, warmup_ratio=1)
+    with pytest.raises(ConfigError, match=r"no preset 'tinny'.*tiny"):
+        pretrain(kind, text, tmp_path / "d", {"preset": "tinny"})
+    (tmp_path / "e").mkdir()
+    (tmp_path / "e" / "notes.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="not a new or empty folder"):
+        pretrain(kind, text, tmp_path / "e")
+    with pytest.raises(RunError, match="--learning-rate"):
+        pretrain(kind, text, tmp_path / "f", learning_rate=1e30)
+    with pytest.raises(ConfigError, match="precision='half'"):
+        pretrain(kind, text, tmp_path / "g", precision="half")
+    with pytest.raises(DataError, match="No corpus is named"):
+        KINDS[kind]([], tmp_path / "g")
+
+
+def test_contradictions_are_told(text: Path, tmp_path: Path) -> None:
+    encoder = str(save_encoder(tmp_path / "encoder"))
+    with pytest.raises(ConfigError, match=r"--vocab-size cannot go with --model"):
+        pretrain("bert", text, tmp_path / "out", {"model": encoder}, vocab_size=60)
+    with pytest.raises(ConfigError, match=r"--cased cannot go with --tokenizer"):
+        pretrain("bert", text, tmp_path / "out", {"tokenizer": encoder, "cased": True})
+    with pytest.raises(ModelError, match="is no ELMo"):
+        pretrain("elmo", text, tmp_path / "out", {"model": encoder})
+    with pytest.raises(ConfigError, match=r"--clip cannot go with --model"):
+        pretrain("elmo", text, tmp_path / "out", {"model": encoder, "clip": 3.0})
+
+
+def test_a_given_tokenizer_is_used(text: Path, tmp_path: Path) -> None:
+    folder = save_encoder(tmp_path / "encoder")
+    pretrain("bert", text, tmp_path / "out", {"tokenizer": str(folder)})
+    given, used = (
+        load_encoder(str(at)).tokenizer.get_vocab()  # type: ignore[attr-defined]
+        for at in (folder, tmp_path / "out")
+    )
+    assert given == used
+
+
+def test_presets_state_their_size() -> None:
+    from transformers import BertConfig, BertModel
+
+    from totune.encoders.elmo.encoder import ElmoEncoder
+    from totune.encoders.words import Vocabulary
+
+    with torch.device("meta"):
+        for size in ELMO_PRESETS.values():
+            encoder = ElmoEncoder(size.options, Vocabulary())
+            assert sum(p.numel() for p in encoder.parameters()) == size.parameters
+        for preset in BERT_PRESETS.values():
+            config = BertConfig(
+                vocab_size=preset.training.vocab_size,
+                hidden_size=preset.hidden_size,
+                num_hidden_layers=preset.layers,
+                num_attention_heads=preset.heads,
+                intermediate_size=4 * preset.hidden_size,
+                max_position_embeddings=preset.training.max_length,
+            )
+            bert = BertModel(config, add_pooling_layer=False)
+            assert sum(p.numel() for p in bert.parameters()) == preset.parameters
