@@ -162,10 +162,11 @@ def _no_better_than_constant(
     entrants: Sequence[Entrant], test: TestSet, metric: Metric
 ) -> list[str]:
     """The strategies whose mean is not above what the best constant answer scores."""
-    sign = 1 if metric.higher_is_better else -1
     answers = _constants(test.targets, metric)
-    floor = max(sign * metric(test.targets, answer, test.n_classes) for answer in answers)
-    return [entrant.strategy for entrant in entrants if sign * entrant.standing.mean <= floor]
+    floor = max(metric.sign * metric(test.targets, answer, test.n_classes) for answer in answers)
+    return [
+        entrant.strategy for entrant in entrants if metric.sign * entrant.standing.mean <= floor
+    ]
 
 
 def _constants(targets: NDArray[Any], metric: Metric) -> Iterator[NDArray[Any]]:

@@ -60,8 +60,7 @@ class Comparison:
 
 def find_best(entrants: Sequence[Entrant], metric: Metric) -> Entrant:
     """The entrant with the best mean score; of equals, the cheapest."""
-    sign = -1 if metric.higher_is_better else 1
-    return min(entrants, key=lambda e: (sign * e.standing.mean, e.standing.cost))
+    return min(entrants, key=lambda e: (-metric.sign * e.standing.mean, e.standing.cost))
 
 
 def compare(
@@ -117,7 +116,6 @@ def _comparison(
     low, high = pair.interval(1 - level)
     verdict = _verdict(low, high, tolerance)
     more, rows = _needed(pair, tolerance, level) if verdict == "open" else (None, None)
-    effect = hedges_g(best.scores, other.scores)
     return Comparison(
         strategy=other.strategy,
         best=best.strategy,
@@ -130,7 +128,7 @@ def _comparison(
         p_tolerance=adjusted[1],
         welch_p=welch(best.scores, other.scores).p,
         welch_p_adjusted=adjusted[2],
-        effect_size=effect if metric.higher_is_better else -effect,
+        effect_size=metric.sign * hedges_g(best.scores, other.scores),
         seed_sd=pair.seed_sd,
         example_sd=pair.example_sd,
         more_seeds=more,

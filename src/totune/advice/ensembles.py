@@ -96,9 +96,8 @@ def _can_join(run: RunRecord, arrays: Arrays) -> bool:
 
 def _by_dev(runs: Sequence[RunRecord], metric: Metric) -> list[RunRecord]:
     """Best dev score first, of equals the lowest seed; runs without one last."""
-    sign = -1 if metric.higher_is_better else 1
-    worst = sign * math.inf
-    return sorted(runs, key=lambda run: (sign * run.dev.get(metric.name, worst), run.seed))
+    worst = -metric.sign * math.inf
+    return sorted(runs, key=lambda run: (-metric.sign * run.dev.get(metric.name, worst), run.seed))
 
 
 def _best_of_each(ranked: Sequence[RunRecord]) -> list[RunRecord]:
@@ -147,10 +146,7 @@ def _ensemble(
         members=tuple(f"{run.strategy} seed {run.seed}" for run in runs),
         test=scores,
         alone=alone,
-        gain={
-            m.name: (scores[m.name] - alone[m.name]) * (1 if m.higher_is_better else -1)
-            for m in metrics
-        },
+        gain={m.name: m.sign * (scores[m.name] - alone[m.name]) for m in metrics},
         storage_bytes=sum(math.inf if cost is None else cost.storage_bytes for cost in costs),
         latency_milliseconds=sum(
             math.nan if cost is None else cost.latency_milliseconds for cost in costs

@@ -10,6 +10,7 @@ import torch
 from totune.analyses.base import ANALYSES, Analysis, Values
 from totune.analyses.drawing.span_report import ablation_section
 from totune.analyses.materials.trained import Trained, without_adapters
+from totune.analyses.measuring.known import finite
 from totune.analyses.measuring.span_walk import Walk, naive_evaluations, removable, spans_of
 from totune.data.batches import ordered_batches
 from totune.data.examples import SplitName
@@ -39,6 +40,7 @@ class AdapterAblation(Analysis[Iterable[Trained]]):
     """
 
     title: ClassVar[str] = "Adapters removed"
+    reads_runs: ClassVar[bool] = True
 
     split: SplitName = "dev"
 
@@ -69,7 +71,7 @@ class AdapterAblation(Analysis[Iterable[Trained]]):
 
     def section(self, values: Values, records: Sequence[RunRecord]) -> Section:
         """What is lost without which adapters, as heatmaps and tables."""
-        return ablation_section(self.title, values)
+        return ablation_section(self.title, values, records)
 
 
 def _adapters_of(trained: Trained) -> tuple[Adapters, TransformersEncoder]:
@@ -126,8 +128,7 @@ def _score(outputs: np.ndarray, split: Split, trained: Trained) -> float | None:
     task = trained.model.task
     predictions = task.predictions(outputs, split.units.counts)
     assert split.targets is not None, "checked before"
-    found = task.evaluate(split.targets, predictions)[trained.metric]
-    return float(found) if np.isfinite(found) else None
+    return finite(task.evaluate(split.targets, predictions)[trained.metric])
 
 
 def _rows(trained: Trained, scores: Scores) -> list[dict[str, Any]]:

@@ -31,10 +31,12 @@ class Analysis(ABC, Generic[M]):
 
     Attributes:
         title: of the section it draws.
+        reads_runs: whether what it finds depends on a study's runs, so that later ones are missing.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
+    reads_runs: ClassVar[bool] = False
 
     @abstractmethod
     def run(self, material: M, progress: Progress) -> Values:

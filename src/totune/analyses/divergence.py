@@ -8,13 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from scipy.special import rel_entr
 
 from totune.analyses.base import ANALYSES, Analysis, Values
 from totune.analyses.drawing.divergence_section import divergence_section
 from totune.analyses.materials.corpora import Corpora, Corpus
 from totune.information.divergence import (
     TermOptions,
+    contributions,
     count_terms,
     jensen_shannon,
     shared_vocabulary,
@@ -175,12 +175,6 @@ class _Counts:
     @property
     def total(self) -> int:
         return self.counts.total()
-
-
-def contributions(p: Shares, q: Shares) -> Shares:
-    """What each term adds to the Jensen-Shannon divergence of two distributions [V], in bits."""
-    middle = (p + q) / 2
-    return np.asarray((rel_entr(p, middle) + rel_entr(q, middle)) / (2 * np.log(2)))
 
 
 def _scored(scores: Mapping[str, float] | None) -> dict[str, float | None]:

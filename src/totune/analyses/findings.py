@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -57,8 +57,33 @@ class Findings:
         return ANALYSES.create(self.analysis, self.options)
 
     def section(self, records: Sequence[RunRecord] = ()) -> Section:
-        """What is drawn of it, in a study of these runs."""
-        return self.member.section(self.values, records)
+        """What is drawn of it, in a study of these runs.
+
+        Raises:
+            ConfigError: if there is no such analysis, or it finds other facts or takes other
+                options by now.
+        """
+        ANALYSES.get(self.analysis)
+        try:
+            section = self.member.section(self.values, records)
+            return replace(section, warnings=(*self._outdated(records), *section.warnings))
+        except (KeyError, ConfigError) as error:
+            reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise ConfigError(
+                f"{FOLDER}/{self.analysis}.json is of another version of this analysis ({reason}). "
+                f"Run {self.analysis} again, or remove the file."
+            ) from None
+
+    def _outdated(self, records: Sequence[RunRecord]) -> tuple[str, ...]:
+        """A warning where runs have finished since."""
+        created = self.about["created_at"]  # like `finished_at` in UTC, so words compare as times
+        later = sum(run.status == "finished" and run.finished_at > created for run in records)
+        if not later or not ANALYSES.get(self.analysis).reads_runs:
+            return ()
+        runs = "1 run" if later == 1 else f"{later} runs"
+        return (
+            f"This is older than {runs} of this study; run the analysis again to include them.",
+        )
 
 
 def analyse(

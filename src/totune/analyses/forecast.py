@@ -74,7 +74,7 @@ class Forecast(Analysis[Outlook]):
     title: ClassVar[str] = "Forecast"
 
     rows: Annotated[int, Field(ge=20)] = 1_000
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
 
     def run(self, material: Outlook, progress: Progress) -> Values:
         """Measures the signals and weighs them; only the times differ from call to call.
@@ -122,14 +122,13 @@ class Forecast(Analysis[Outlook]):
         parts = {name: self._sample(context.dataset.splits()[name], context) for name in splits}
         small = context.with_splits(parts)
         probe = LayerProbe(max_train_rows=self.rows, seed=self.seed)
-        rows = probe.run(States(small), progress).rows
-        sign = 1 if METRICS[context.settings.metric].higher_is_better else -1
-        best = max(rows, key=lambda row: sign * row["score"])
+        (best,) = probe.run(States(small), progress).facts["leading"]
         floor = _scored("majority", small)
         return {
             "probe": best["score"],
             "block": best["block"],
             "control": best["control"],
+            "selective": best["selective"],
             "tf_idf": _scored("tf-idf", small),
             "floor": floor,
             "headroom": headroom(context.settings.metric, best["score"], floor),

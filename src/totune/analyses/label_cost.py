@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from totune.analyses.base import ANALYSES, Analysis, Values
-from totune.analyses.drawing.label_curves import label_section
+from totune.analyses.drawing.label_section import label_section
 from totune.analyses.measuring import label_gains
+from totune.analyses.measuring.known import finite
 from totune.data.splits import Splits, shrink
 from totune.errors import ConfigError, DataError
 from totune.metrics import METRICS
@@ -29,6 +29,7 @@ from totune.study.run import Context, build_model
 from totune.study.store import Store
 
 DEFAULTS = ("feature-extraction", "fine-tuning")
+WORDS = ("tf-idf", "most-frequent-tag")  # the baseline of texts, and of tagged words
 SIZES = "sizes"  # inside the folder of the analysis: records by size
 
 
@@ -128,8 +129,7 @@ class LabelCost(Analysis[Bench]):
         return kept
 
     def _members(self, context: Context, settings: Settings) -> tuple[list[Member], list[int]]:
-        first = "most-frequent-tag" if context.task.per_word else "tf-idf"
-        names = self.strategies or (first, *DEFAULTS)
+        names = self.strategies or (WORDS[context.task.per_word], *DEFAULTS)
         chosen = replace(settings, strategies=names, seeds=self.seeds)
         return chosen.check(context.dataset.columns.task), chosen.seed_list
 
@@ -149,7 +149,8 @@ def open_bench(
     Raises:
         TotuneError: as `totune.compare`.
     """
-    asked = {**settings, "strategies": analysis.strategies or DEFAULTS, "seeds": analysis.seeds}
+    names = analysis.strategies or (*WORDS, *DEFAULTS)  # the data tells which baseline it will be
+    asked = {**settings, "strategies": names, "seeds": analysis.seeds}
     chosen = build(Settings, asked, "label-cost")
     chosen.check()
     return Bench(prepare(data, chosen, progress), chosen, folder)
@@ -257,13 +258,9 @@ def _row(
         "size": measured.size,
         "rows": measured.rows,
         "seed": record.seed,
-        "dev": _finite(record.dev.get(metric)),
-        "test": _finite(record.test.get(metric)),
+        "dev": finite(record.dev.get(metric)),
+        "test": finite(record.test.get(metric)),
         "seconds": None if costs is None else costs.train_seconds + costs.feature_seconds,
         "steps": None if context.settings.tokens_per_batch else steps,
         "trouble": record.error or record.degenerate,
     }
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and np.isfinite(value) else None

@@ -48,6 +48,7 @@ class LayerProbe(Analysis[States]):
     """
 
     title: ClassVar[str] = "What each layer tells about the labels"
+    reads_runs: ClassVar[bool] = True
 
     pooling: Pool = "mean"
     max_train_rows: Annotated[int, Field(ge=20)] = 10_000
@@ -140,7 +141,7 @@ class _Bench:
     scoring: Scoring
 
     def rows(self, subject: Subject, probes: Sequence[Probed]) -> list[dict[str, Any]]:
-        sign = 1 if get_metric(self.scoring.metric).higher_is_better else -1
+        sign = get_metric(self.scoring.metric).sign
         scores = zip(probes, *self.scoring.scores(probes), strict=True)
         return [
             {

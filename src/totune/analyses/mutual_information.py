@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
-from sklearn.decomposition import PCA
 
 from totune.analyses.base import ANALYSES, Analysis, Values
 from totune.analyses.drawing.information_section import information_section
@@ -22,12 +21,11 @@ from totune.analyses.measuring.blocks import (
 from totune.errors import DataError
 from totune.information import Edge, NearestNeighbours, label_entropy
 from totune.information.edge import LEAST_ROWS
+from totune.information.neighbours import COMPONENTS, principal_components
 from totune.progress import Progress
 from totune.report.document import Section
 from totune.study.records import RunRecord
 from totune.tasks.regression import Regression
-
-COMPONENTS = NearestNeighbours().n_components
 
 EstimatorName = Literal["edge", "neighbours"]
 
@@ -44,8 +42,7 @@ class MutualInformation(Analysis[States]):
     labels are scores there is no entropy that bounds the information.
 
     Attributes:
-        estimator: `edge`, or `neighbours` on principal components.
-        compare: whether the other estimator runs too.
+        estimators: `edge`, `neighbours` on principal components, or both; the first decides.
         passes: of EDGE: 2, its default, widens its cells where a first pass finds little, so that
             little becomes none; 1 does not.
         draws: of EDGE's random projections, and of permutations; an estimate is their mean. The
@@ -57,9 +54,9 @@ class MutualInformation(Analysis[States]):
     """
 
     title: ClassVar[str] = "Information about the labels in each layer"
+    reads_runs: ClassVar[bool] = True
 
-    estimator: EstimatorName = "edge"
-    compare: bool = True
+    estimators: Annotated[tuple[EstimatorName, ...], Field(min_length=1)] = ("edge", "neighbours")
     passes: Literal[1, 2] = 2
     draws: Annotated[int, Field(ge=1)] = 5
     pooling: Pool = "mean"
@@ -95,6 +92,8 @@ class MutualInformation(Analysis[States]):
             "components": COMPONENTS,
             "estimators": [estimator.name for estimator in estimators],
             "entropy": None if scores else label_entropy(labels),
+            "classes": None if scores else len(np.unique(labels)),
+            "told_apart": None if scores else _told_apart(labels),
         }
         return Values(rows, facts)
 
@@ -124,11 +123,11 @@ class MutualInformation(Analysis[States]):
         return kept, every[kept]
 
     def _estimators(self, scores: bool) -> list["_Estimator"]:
-        """The one that was asked for first."""
-        edge = _Edge(self.passes, self.draws, self.seed)
-        found: list[_Estimator] = [edge, _Neighbours(scores, self.seed)]
-        found.sort(key=lambda estimator: estimator.name != self.estimator)
-        return found if self.compare else found[:1]
+        known: dict[EstimatorName, _Estimator] = {
+            "edge": _Edge(self.passes, self.draws, self.seed),
+            "neighbours": _Neighbours(scores, self.seed),
+        }
+        return [known[name] for name in dict.fromkeys(self.estimators)]
 
     def _rows(
         self,
@@ -189,6 +188,11 @@ class MutualInformation(Analysis[States]):
         }
 
 
+def _told_apart(labels: NDArray[Any]) -> int:
+    """Cells that EDGE's first pass puts classes into: fewer where many classes are rare."""
+    return int(Edge().project(labels, labels)[1].cells(1.0, 0).max()) + 1
+
+
 @dataclass(frozen=True)
 class _Edge:
     """EDGE with its default options but passes and seed."""
@@ -220,13 +224,10 @@ class _Neighbours:
 
     def reduced(self, x: NDArray[np.float32]) -> NDArray[Any]:
         """The principal components that the estimator reads, found once for all labels."""
-        components = min(COMPONENTS, *x.shape)
-        return np.asarray(
-            PCA(components, svd_solver="covariance_eigh").fit_transform(x.astype(np.float64))
-        )
+        return principal_components(x)
 
     def bits(self, x: NDArray[Any], y: NDArray[Any], draw: int) -> float:
-        estimator = NearestNeighbours(COMPONENTS, seed=self.seed)
+        estimator = NearestNeighbours(n_components=None, seed=self.seed)
         return estimator.with_numbers(x, y) if self.scores else estimator.with_labels(x, y)
 
 

@@ -1,6 +1,5 @@
 """How far train runs ahead of dev, and where the gap rule would stop (Wang et al. 2019)."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -9,10 +8,12 @@ from typing import Any, ClassVar
 
 from totune.analyses.base import ANALYSES, Analysis, Values
 from totune.analyses.drawing.gap_section import gap_section
+from totune.analyses.measuring.known import finite, mean
 from totune.errors import DataError
+from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.report.document import Section
-from totune.report.groups import by_strategy, higher_is_better
+from totune.report.groups import by_strategy
 from totune.report.phase_figure import phases_of
 from totune.strategies.base import Count, Decay
 from totune.strategies.phases import Gap, Scores
@@ -39,6 +40,7 @@ class OverfittingGap(Analysis[StudyRuns]):
     """
 
     title: ClassVar[str] = "Over-fitting gap"
+    reads_runs: ClassVar[bool] = True
 
     tolerance: Decay = Gap.tolerance
     gap_patience: Count = Gap.gap_patience
@@ -100,11 +102,11 @@ class OverfittingGap(Analysis[StudyRuns]):
                 )
                 for number, (epoch, scored) in enumerate(zip(epochs, known, strict=True), start=1)
             )
-            yield _Phase(rows, at, higher_is_better(metric))
+            yield _Phase(rows, at, METRICS[metric].sign)
 
     def _stop(self, epochs: "Sequence[_Scored]", metric: str) -> tuple[int | None, str]:
         """The epoch, from 1, after which the rule would end a phase, and why; None if none."""
-        sign = 1 if higher_is_better(metric) else -1
+        sign = METRICS[metric].sign
         rule = Gap(len(epochs) + 1, self.tolerance, self.gap_patience, self.patience)
         train: list[float] = []
         dev: list[float] = []
@@ -131,18 +133,14 @@ class _Scored:
     def of(cls, epoch: EpochRecord, metric: str) -> "_Scored":
         train = epoch.train_after or epoch.train
         return cls(
-            _finite(train.get(metric)), _finite(epoch.dev.get(metric)), bool(epoch.train_after)
+            finite(train.get(metric)), finite(epoch.dev.get(metric)), bool(epoch.train_after)
         )
 
     def gap(self, metric: str) -> float | None:
         """How much better train is than dev."""
         if self.train is None or self.dev is None:
             return None
-        return self.train - self.dev if higher_is_better(metric) else self.dev - self.train
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+        return METRICS[metric].sign * (self.train - self.dev)
 
 
 @dataclass(frozen=True)
@@ -165,16 +163,21 @@ class _Epoch:
 
 @dataclass(frozen=True)
 class _Phase:
-    """One phase of one run; `stop` is the epoch, from 1, after which the rule would end it."""
+    """One phase of one run.
+
+    Attributes:
+        stop: the epoch, from 1, after which the rule would end it.
+        sign: of the metric.
+    """
 
     epochs: tuple[_Epoch, ...]
     stop: int | None
-    rises: bool
+    sign: int
 
     def best(self, until: int | None = None) -> float | None:
         """The best dev score of the first epochs, or of all."""
         known = [epoch.dev for epoch in self.epochs[:until] if epoch.dev is not None]
-        return (max if self.rises else min)(known, default=None)
+        return max(known, key=lambda dev: self.sign * dev, default=None)
 
     @property
     def cost(self) -> float | None:
@@ -196,8 +199,8 @@ def _strategy(phases: Sequence[_Phase]) -> dict[str, Any]:
     return {
         "strategy": epochs[0].strategy,
         "runs": len(lasts),
-        "kept_gap": _mean([epoch.gap for epoch in epochs if epoch.kept]),
-        "last_gap": _mean([epoch.gap for epoch in lasts.values()]),
+        "kept_gap": mean([epoch.gap for epoch in epochs if epoch.kept]),
+        "last_gap": mean([epoch.gap for epoch in lasts.values()]),
         "dropout_off": sum(epoch.dropout_off for epoch in epochs) / len(epochs),
     }
 
@@ -221,16 +224,11 @@ def _summary(phases: Sequence[_Phase]) -> dict[str, Any]:
         "epochs": fmean(len(phase.epochs) for phase in phases),
         "longest": max(len(phase.epochs) for phase in phases),
         "stopped": len(stopped),
-        "stop": _mean([phase.stop for phase in stopped]),
-        "gap_there": _mean([phase.epochs[phase.stop - 1].gap for phase in stopped if phase.stop]),
-        "dev_there": _mean([phase.epochs[phase.stop - 1].dev for phase in stopped if phase.stop]),
-        "best_dev": _mean([phase.best() for phase in stopped]),
-        "cost": _mean([phase.cost for phase in stopped]),
+        "stop": mean([phase.stop for phase in stopped]),
+        "gap_there": mean([phase.epochs[phase.stop - 1].gap for phase in stopped if phase.stop]),
+        "dev_there": mean([phase.epochs[phase.stop - 1].dev for phase in stopped if phase.stop]),
+        "best_dev": mean([phase.best() for phase in stopped]),
+        "cost": mean([phase.cost for phase in stopped]),
         "why": [phase.epochs[phase.stop - 1].rule for phase in stopped if phase.stop],
         "dropout_off": all(epoch.dropout_off for phase in phases for epoch in phase.epochs),
     }
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None

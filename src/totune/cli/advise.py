@@ -74,17 +74,34 @@ def run(
         reference = read_reference([corpus], Reading(), progress) if corpus else None
         opened = open_data(data, study, None, settings, progress)
         texts = None if reference is None else reference.texts
-        outlook = Outlook(opened.context, texts, _compare(data, settings))
+        outlook = Outlook(opened.context, texts, _compare(data, settings, study))
         found = analyse(analysis, outlook, opened.about, progress)
     show(found, out or study or Path("analysis"), opened.records, json)
     if not json:
         typer.echo(f"Next: {found.values.facts['command']}")
 
 
-def _compare(data: str, settings: Mapping[str, Any]) -> list[str]:
+def _of(study: Path | None) -> dict[str, Any]:
+    """Settings of a study that are not the defaults."""
+    if study is None:
+        return {}
+    from totune.study.prepare import Settings
+    from totune.study.store import Store
+
+    usual, known = Settings(), {option.name for option in READING_OPTIONS}
+    settings = Store(study).info().settings
+    return {
+        name: value
+        for name, value in settings.items()
+        if name in known and value != getattr(usual, name)
+    }
+
+
+def _compare(data: str, settings: Mapping[str, Any], study: Path | None) -> list[str]:
     """The words of `totune compare` with the same data and settings."""
     words = ["totune", "compare", data]
-    for name, value in settings.items():
-        if value is not None and name not in _NOT_OF_COMPARE:
+    given = {name: value for name, value in settings.items() if value is not None}
+    for name, value in {**_of(study), **given}.items():
+        if name not in _NOT_OF_COMPARE:
             words += [f"--{name.replace('_', '-')}", str(value)]
     return words

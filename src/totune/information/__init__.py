@@ -9,7 +9,7 @@ from totune.information.divergence import (
     term_distribution,
 )
 from totune.information.edge import Edge
-from totune.information.entropy import discrete_mutual_information, label_entropy
+from totune.information.entropy import label_entropy
 from totune.information.neighbours import NearestNeighbours
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "TermOptions",
     "corpus_divergence",
     "count_terms",
-    "discrete_mutual_information",
     "jensen_shannon",
     "label_entropy",
     "shared_vocabulary",

@@ -157,9 +157,13 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> float:
                 f"The {name} is no distribution: its shares must be 0 or more and sum to 1, and "
                 f"the least is {shares.min(initial=0)}, the sum {shares.sum()}."
             )
-    middle = (first + second) / 2
-    nats = (rel_entr(first, middle).sum() + rel_entr(second, middle).sum()) / 2
-    return float(np.clip(nats / np.log(2), 0.0, 1.0))
+    return float(np.clip(contributions(first, second).sum(), 0.0, 1.0))
+
+
+def contributions(p: Floats, q: Floats) -> Floats:
+    """What each term adds to the Jensen-Shannon divergence of two distributions [V], in bits."""
+    middle = (p + q) / 2
+    return np.asarray((rel_entr(p, middle) + rel_entr(q, middle)) / (2 * np.log(2)))
 
 
 def corpus_divergence(

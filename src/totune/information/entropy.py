@@ -1,4 +1,4 @@
-"""Plug-in entropy and mutual information of discrete variables, from tables of counts."""
+"""The entropy of discrete values, from their counts."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any
@@ -22,31 +22,7 @@ def label_entropy(labels: Symbols) -> float:
     Raises:
         DataError: if there is no label, or one is NaN.
     """
-    return _entropy(np.bincount(label_numbers(labels, "labels")))
-
-
-def discrete_mutual_information(x: Symbols, y: Symbols) -> float:
-    """I(X; Y) = H(X) + H(Y) - H(X, Y) in bits, of the table of x against y.
-
-    Exact for these observations; as an estimate of what they were drawn from it is biased upwards
-    by about (|X| - 1)(|Y| - 1) / (2 N ln 2) bits (Miller 1955).
-
-    Args:
-        x: [N] hashable values, or [N, d], where a row is one value.
-        y: [N] or [N, e] likewise.
-
-    Raises:
-        DataError: if there is no observation, one is NaN, or the sides differ in length.
-    """
-    of_x, of_y = label_numbers(x, "x"), label_numbers(y, "y")
-    if len(of_x) != len(of_y):
-        raise DataError(f"x has {len(of_x):,} values and y {len(of_y):,}. They must go in pairs.")
-    _, pairs = np.unique(of_x * len(of_y) + of_y, return_counts=True)
-    found = _entropy(np.bincount(of_x)) + _entropy(np.bincount(of_y)) - _entropy(pairs)
-    return max(0.0, found)
-
-
-def _entropy(counts: NDArray[np.int64]) -> float:
+    counts = np.bincount(label_numbers(labels, "labels"))
     shares = counts / counts.sum()
     return float(abs((shares * np.log2(shares)).sum()))  # abs: no -0.0
 

@@ -25,6 +25,7 @@ from totune.information.entropy import label_numbers
 
 Floats = NDArray[np.float64]
 
+COMPONENTS = 5
 _NOISE = 1e-10  # breaks ties, which both estimators rule out; times the size of the values
 
 
@@ -33,12 +34,12 @@ class NearestNeighbours:
     """The estimators with their options.
 
     Attributes:
-        n_components: principal components of x that are looked at; all columns where x has fewer.
+        n_components: principal components of x that are looked at; None for x as it is.
         n_neighbors: k, the neighbour whose distance is read. A larger one spreads less, and blurs.
         seed: of the noise that breaks ties.
     """
 
-    n_components: int = 5
+    n_components: int | None = COMPONENTS
     n_neighbors: int = 3
     seed: int = 0
 
@@ -51,7 +52,7 @@ class NearestNeighbours:
                 ("n_neighbors", self.n_neighbors, 1),
                 ("seed", self.seed, 0),
             )
-            if value < least
+            if value is not None and value < least
         ]
         if faults:
             raise ConfigError(faults)
@@ -112,12 +113,19 @@ class NearestNeighbours:
         return _kraskov(points, scaled, self.n_neighbors)
 
     def _components(self, values: NDArray[Any], generator: np.random.RandomState) -> Floats:
-        """Principal components [N, c] in one common scale, so that distances keep their shape."""
-        if not np.ptp(values, axis=0).any():  # nothing varies: no principal component
-            return _with_noise(np.zeros((len(values), 1)), generator)
-        kept = min(self.n_components, *values.shape)
-        components = PCA(kept, random_state=generator).fit_transform(values.astype(np.float64))
-        return _with_noise(components / _positive(components[:, 0].std()), generator)
+        """What is looked at [N, c] in one common scale, so that distances keep their shape."""
+        points = values.astype(np.float64)
+        if self.n_components is not None:
+            points = principal_components(points, self.n_components)
+        return _with_noise(points / _positive(points[:, 0].std()), generator)
+
+
+def principal_components(x: NDArray[Any], count: int = COMPONENTS) -> Floats:
+    """The first principal components of x [N, d]: [N, c], all where it has fewer than `count`."""
+    if not np.ptp(x, axis=0).any():  # nothing varies: no principal component
+        return np.zeros((len(x), 1))
+    reduction = PCA(min(count, *x.shape), svd_solver="covariance_eigh")
+    return np.asarray(reduction.fit_transform(x.astype(np.float64)))
 
 
 def _ross(points: Floats, classes: NDArray[np.int64], n_neighbors: int) -> float:

@@ -50,6 +50,11 @@ class Metric:
     per_word: bool = False
 
     @property
+    def sign(self) -> int:
+        """1, or -1 for an error: a score times it is better when higher."""
+        return 1 if self.higher_is_better else -1
+
+    @property
     def row(self) -> str:
         """What one row is called, which is what resamples are drawn from."""
         return "sentence" if self.per_word else "row"

@@ -81,12 +81,6 @@ def by_strategy(info: StudyInfo, records: Sequence[RunRecord]) -> list[Runs]:
     ]
 
 
-def higher_is_better(metric: str) -> bool:
-    """The direction of progress; up for a metric that nobody knows."""
-    known = METRICS.get(metric)
-    return known is None or known.higher_is_better
-
-
 def unit_of(metric: str) -> str:
     """What a test set holds many of under a metric: examples, or sentences of tagged words."""
     known = METRICS.get(metric)
@@ -95,10 +89,9 @@ def unit_of(metric: str) -> str:
 
 def best_first(groups: Sequence[Runs], metric: str) -> list[Runs]:
     """The groups by their mean of `metric`, best first; those without a value last."""
-    sign = -1 if higher_is_better(metric) else 1
 
     def rank(group: Runs) -> float:
         found = group.summary(metric)
-        return math.inf if found is None else sign * found.mean
+        return math.inf if found is None else -METRICS[metric].sign * found.mean
 
     return sorted(groups, key=rank)

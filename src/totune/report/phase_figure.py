@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from totune.metrics import METRICS
 from totune.report.figures import scale, strategy_names
-from totune.report.groups import Runs, best_first, by_strategy, higher_is_better
+from totune.report.groups import Runs, best_first, by_strategy
 from totune.study.records import EpochRecord, RunRecord, StudyInfo
 
 Plan = list[tuple[str, list[EpochRecord]]]  # a run's phases: their names and epochs
@@ -32,6 +33,8 @@ class PhaseLine:
         live: on train too, but measured while training, dropout on; only where `train` is unknown.
         gap: how far `train` is better than `dev`.
         kept: the place of the epoch that was kept, or None.
+        live_gap: how far `live` is, where that is asked.
+        stops: the places after which a rule would end a phase.
     """
 
     seed: int
@@ -41,6 +44,8 @@ class PhaseLine:
     live: tuple[float | None, ...]
     gap: tuple[float | None, ...]
     kept: int | None
+    live_gap: tuple[float | None, ...] = ()
+    stops: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,7 @@ class PhaseFigure:
 
     Attributes:
         gap_limit: how large a gap ends a phase, or None where none does.
+        gap_limits: of the axis of gaps, or None for one that fits this strategy.
     """
 
     metric: str
@@ -57,6 +63,7 @@ class PhaseFigure:
     spans: tuple[PhaseSpan, ...]
     lines: tuple[PhaseLine, ...]
     gap_limit: float | None
+    gap_limits: tuple[float, float] | None = None
 
     @property
     def epochs(self) -> int:
@@ -64,7 +71,9 @@ class PhaseFigure:
 
     @property
     def has_gap(self) -> bool:
-        return any(value is not None for line in self.lines for value in line.gap)
+        return any(
+            value is not None for line in self.lines for value in (*line.gap, *line.live_gap)
+        )
 
 
 def phased(info: StudyInfo, records: Sequence[RunRecord]) -> list[Runs]:
@@ -120,7 +129,7 @@ def _line(run: RunRecord, spans: Sequence[PhaseSpan], metric: str) -> PhaseLine:
     dev = [epoch.dev.get(metric) for epoch in run.epochs]
     train = [epoch.train_after.get(metric) for epoch in run.epochs]
     live = [None if epoch.train_after else epoch.train.get(metric) for epoch in run.epochs]
-    sign = 1 if higher_is_better(metric) else -1
+    sign = METRICS[metric].sign
     gap = [
         None if one is None or other is None else sign * (one - other)
         for one, other in zip(train, dev, strict=True)
@@ -129,15 +138,16 @@ def _line(run: RunRecord, spans: Sequence[PhaseSpan], metric: str) -> PhaseLine:
     return PhaseLine(
         run.seed,
         places,
-        dev=_shown(metric, dev),
-        train=_shown(metric, train),
-        live=_shown(metric, live),
-        gap=_shown(metric, gap),
+        dev=shown(metric, dev),
+        train=shown(metric, train),
+        live=shown(metric, live),
+        gap=shown(metric, gap),
         kept=kept,
     )
 
 
-def _shown(metric: str, values: Sequence[float | None]) -> tuple[float | None, ...]:
+def shown(metric: str, values: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Values as they are drawn, those of bounded metrics in points."""
     return tuple(None if value is None else scale(metric, [value])[0] for value in values)
 
 

@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from totune.advice import Advice, Ensemble
+from totune.metrics import METRICS
 from totune.report import formatting
 from totune.report.comparison import comparison_table
 from totune.report.document import Answer, Document, Picture, Section
 from totune.report.drawing import draw_boxes, draw_costs, draw_curves
 from totune.report.ensemble_table import ensemble_table, ensemble_words
 from totune.report.figures import CurvePanel, Curves, box_figure, cost_figure, learning_curves
-from totune.report.groups import higher_is_better, unit_of
+from totune.report.groups import unit_of
 from totune.report.phase_drawing import draw_phases
 from totune.report.phase_figure import PhaseFigure, phase_figures
 from totune.report.phase_table import phase_table
@@ -81,7 +82,7 @@ def _scores(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
     ]
     costs = cost_figure(info, records)
     if costs is not None:
-        up = "Up" if higher_is_better(info.metric) else "Down"
+        up = "Up" if METRICS[info.metric].higher_is_better else "Down"
         pictures.append(Picture(draw_costs(costs), f"{up} is better, left is cheaper."))
     words = (
         "A point is a run; below the points stand the mean and its 95% interval over seeds, and "

@@ -140,7 +140,7 @@ def best_run(records: Sequence[RunRecord], label: str, metric: str) -> RunRecord
 
     A run whose predictions are useless comes after all others.
     """
-    sign = 1 if METRICS[metric].higher_is_better else -1
+    sign = METRICS[metric].sign
     runs = [r for r in records if r.strategy == label and r.status == "finished"]
     return max(
         runs, key=lambda r: (r.degenerate is None, sign * r.dev[metric], -r.seed), default=None

@@ -85,7 +85,7 @@ def reopen(
 def finished_runs(
     folder: Path, records: Sequence[RunRecord], labels: Sequence[str], progress: Progress
 ) -> list[FinishedRun]:
-    """The runs of these strategies whose weights were kept; tells of those whose were not.
+    """The runs of these strategies whose weights were kept; tells of those that are left out.
 
     Args:
         folder: the study's.
@@ -94,19 +94,20 @@ def finished_runs(
         progress: told what is missing.
 
     Raises:
-        ConfigError: if the study has no strategy of that name, or nothing is left.
+        ConfigError: if no run of the study is of a strategy of that name.
     """
     known = list(dict.fromkeys(record.strategy for record in records))
     unknown = [label for label in labels if label not in known]
     if unknown:
-        raise ConfigError(f"{folder} has no strategy {unknown[0]!r}. Known: {', '.join(known)}.")
-    wanted = [
-        record
-        for record in records
-        if record.status == "finished" and (not labels or record.strategy in labels)
-    ]
+        told = ", ".join(known) or "none, since no run has ended"
+        raise ConfigError(f"{folder} has no strategy {unknown[0]!r}. Known: {told}.")
+    wanted = [record for record in records if not labels or record.strategy in labels]
+    failed = [f"{each.strategy} seed {each.seed}" for each in wanted if each.status == "failed"]
+    if failed:
+        progress.warn(f"Runs that failed are left out: {', '.join(failed)}.")
     store = Store(folder)
-    runs = [run for run in (_finished(record, store) for record in wanted) if run is not None]
+    finished = (_finished(record, store) for record in wanted if record.status == "finished")
+    runs = [run for run in finished if run is not None]
     kept = [run for run in runs if (run.weights / TRAINED).is_file()]
     if len(kept) < len(runs):
         progress.warn(

@@ -298,8 +298,7 @@ class Trainer:
 
 def _score(metrics: dict[str, float], metric: str) -> float:
     """A dev metric as a score that is better when higher."""
-    value = metrics[metric]
-    return value if METRICS[metric].higher_is_better else -value
+    return METRICS[metric].sign * metrics[metric]
 
 
 def _identity(plan: list[Phase], settings: TrainingSettings, order_seed: int) -> str:

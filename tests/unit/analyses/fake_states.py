@@ -51,7 +51,13 @@ class FakeStates:
     def targets(self, split: str) -> np.ndarray:
         return self.labels[split]
 
-    def vectors(self, subject: FakeSubject, split: str, pooling: str = "mean") -> np.ndarray:
+    def vectors(
+        self,
+        subject: FakeSubject,
+        split: str,
+        pooling: str = "mean",
+        kept: np.ndarray | None = None,
+    ) -> np.ndarray:
         """[N, L + 1, width]; equal calls give equal vectors."""
         labels = self.labels[split]
         key = [len(subject.label), subject.seed or 0, len(split)]
@@ -60,7 +66,8 @@ class FakeStates:
         )
         strengths = np.array(self.strengths[subject.label, subject.seed])
         noise[:, :, : self.width // 2] += (labels[:, None] * strengths)[:, :, None]
-        return self.change(subject, split, noise.astype(np.float32))
+        vectors = self.change(subject, split, noise.astype(np.float32))
+        return vectors if kept is None else vectors[kept]
 
 
 def classes(

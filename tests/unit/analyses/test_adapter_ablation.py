@@ -10,6 +10,7 @@ import torch
 from tests.encoder_zoo import LAYERS, tiny_encoder
 from tests.tiny_data import save_encoder, write_reviews
 from tests.tiny_runs import TinyTask, short, tiny_model
+from tests.unit.analyses.small_material import adapters_in, trained_on
 
 from totune import api
 from totune.analyses.adapter_ablation import AdapterAblation
@@ -18,11 +19,9 @@ from totune.analyses.drawing.span_heatmap import SpanHeatmap, draw_spans, span_c
 from totune.analyses.drawing.span_report import ablation_section, percent, summaries
 from totune.analyses.materials.trained import Trained, open_folder, open_study
 from totune.analyses.measuring.span_walk import Walk, removable, spans_of
-from totune.encoders.inserts.adapters import Adapters
 from totune.encoders.mixing import Readout
 from totune.errors import ConfigError, DataError, ModelError
 from totune.machine import Precision
-from totune.model import Model
 from totune.progress import Progress
 from totune.registry import options_of
 from totune.training.devices import Devices
@@ -40,34 +39,6 @@ CASES: list[tuple[str, str, Readout, Precision]] = [
     ("deberta-v2", "regression", Readout("scalar-mix", "max"), "fp32"),
     ("albert", "regression", Readout("top", "max"), "fp32"),
 ]
-
-
-def trained_on(
-    kind: str,
-    encoder: str = "bert",
-    readout: Readout | None = None,
-    precision: Precision = "fp32",
-    noise: float = 0.3,
-    seed: int = 0,
-    **options: Any,
-) -> tuple[Trained, TinyTask]:
-    """A model whose adapters are large enough to be missed, as if trained."""
-    tiny = TinyTask.of(kind)
-    chosen = {} if readout is None else {"layers": readout.layers, "pooling": readout.pooling}
-    strategy = short("adapters", bottleneck_size=6, **chosen, **options)
-    model, _ = tiny_model(strategy, tiny_encoder(encoder), tiny.task)
-    model.precision = precision
-    torch.manual_seed(seed)
-    with torch.no_grad():
-        for parameter in adapters_in(model).parameters():
-            parameter.add_(noise * torch.randn_like(parameter))
-    metric = tiny.task.metrics[0]
-    return Trained("adapters", seed, model.eval(), metric, lambda _: tiny.dev), tiny
-
-
-def adapters_in(model: Model) -> Adapters:
-    assert isinstance(model.encoder.inserted, Adapters)
-    return model.encoder.inserted
 
 
 def said(trained: Trained, tiny: TinyTask) -> Outputs:
@@ -146,7 +117,7 @@ def test_adapters_that_are_the_identity_are_not_missed() -> None:
     values = ablate(trained)
     assert set(change_by_span(values).values()) == {0.0}
     section = AdapterAblation().section(values, ())
-    assert "no harm (0.0%): there they contribute nothing" in section.paragraphs[0]
+    assert "no harm (0.0%): taken together they do not help" in section.paragraphs[0]
 
 
 def test_a_layer_without_adapters_changes_nothing() -> None:

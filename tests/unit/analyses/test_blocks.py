@@ -31,7 +31,7 @@ def test_blocks_in_a_sentence(blocks: list[int], told: str) -> None:
 
 def test_a_block_is_told_by_its_place() -> None:
     told = [told_block(block, 12) for block in (0, 5, 12)]
-    assert told == ["the embeddings", "layer 5 of 12", "the top layer"]
+    assert told == ["the embedding layer", "layer 5 of 12", "the top layer"]
 
 
 def test_rows_are_drawn_in_order_among_those_with_a_known_label() -> None:

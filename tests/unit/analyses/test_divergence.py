@@ -5,15 +5,18 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import jensenshannon
 from tests.tiny_data import write_table
+from tests.unit.analyses.small_material import CHAT, SCORES, WIKI
 
 from totune.analyses.base import ANALYSES, Values
-from totune.analyses.divergence import Divergence, contributions
+from totune.analyses.divergence import Divergence
 from totune.analyses.drawing.divergence_section import divergence_section
 from totune.analyses.materials.corpora import Corpora, Corpus, Reading, read_corpora, read_reference
 from totune.analyses.materials.corpus_scores import read_scores, scores_of_studies
 from totune.errors import ConfigError, DataError
 from totune.information import corpus_divergence
+from totune.information.divergence import contributions
 from totune.progress import Progress
 from totune.study.records import RunRecord, StudyInfo
 
@@ -25,9 +28,6 @@ PAPER = {
     "fiction": (0.09, 84.5, 0.4),
     "slate": (0.09, 80.9, -0.6),
 }
-WIKI = Corpus("wiki", ["the city is old", "the river is long", "a city by the river"])
-CHAT = Corpus("chat", ["uh yeah you know", "you know the city uh"])
-SCORES = {"wiki again": {"frozen": 0.8, "tuned": 0.9}, "chat": {"frozen": 0.7, "tuned": 0.65}}
 
 
 class Warned(Progress):
@@ -93,15 +93,13 @@ def test_a_corpus_is_at_no_distance_from_itself_and_at_the_known_one_from_anothe
 
 def test_corpora_without_a_term_in_common_are_one_bit_apart():
     (row,) = found(Corpora(WIKI, [Corpus("codes", ["x1 x2", "x3"])])).rows
-    assert row["divergence"] == 1
+    assert row["divergence"] == pytest.approx(1)
 
 
 def test_what_terms_add_is_the_divergence():
     rng = np.random.default_rng(0)
     p, q = rng.dirichlet(np.ones(50)), rng.dirichlet(np.ones(50))
-    from totune.information import jensen_shannon
-
-    assert contributions(p, q).sum() == pytest.approx(jensen_shannon(p, q))
+    assert contributions(p, q).sum() == pytest.approx(jensenshannon(p, q, base=2) ** 2)
     assert (contributions(p, q) >= 0).all()
 
 

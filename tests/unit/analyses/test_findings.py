@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow.parquet as pq
 import pytest
+from tests.unit.study.samples import record_of
 
 from totune.analyses import page
 from totune.analyses.base import ANALYSES, Analysis, Values
-from totune.analyses.findings import analyse, read_findings, sections
+from totune.analyses.findings import Findings, analyse, read_findings, sections
 from totune.errors import ConfigError
 from totune.progress import Progress
 from totune.report.document import Section
@@ -78,3 +79,46 @@ def test_a_damaged_file_is_named(tmp_path: Path, content: str) -> None:
     path.write_text(content, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"count\.json cannot be read as what an analysis found"):
         read_findings(tmp_path)
+
+
+def test_a_fact_that_an_older_file_lacks_is_told_with_the_remedy() -> None:
+    old = replace(analyse(Count(), "aa", {}, Progress()), values=Values([{"letter": "a"}]))
+    with pytest.raises(
+        ConfigError, match=r"count\.json is .*'letters' is missing.* Run count again"
+    ):
+        old.section()
+
+
+def test_an_option_that_an_older_file_has_is_told_with_the_remedy() -> None:
+    old = replace(analyse(Count(), "aa", {}, Progress()), options={"lower": True})
+    with pytest.raises(ConfigError, match=r"has no option 'lower'.* Run count again"):
+        old.section()
+
+
+def test_a_file_of_an_analysis_that_there_is_not_is_told_as_such() -> None:
+    strange = replace(analyse(Count(), "aa", {}, Progress()), analysis="cont")
+    with pytest.raises(ConfigError, match=r"no analysis called 'cont'\. Did you mean 'count'"):
+        strange.section()
+
+
+def found_at(time: str) -> Findings:
+    found = analyse(Count(), "aa", {}, Progress())
+    return replace(found, about={**found.about, "created_at": time})
+
+
+def test_runs_that_finished_since_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Count, "reads_runs", True)
+    times = ("2026-05-01T10:00:00+00:00", "2026-05-01T10:00:01+00:00", "2026-05-02T09:00:00+00:00")
+    runs = [replace(record_of("lora", seed), finished_at=at) for seed, at in enumerate(times)]
+    assert found_at(times[0]).section(runs).warnings == (
+        "This is older than 2 runs of this study; run the analysis again to include them.",
+    )
+    assert found_at(times[1]).section(runs).warnings[0].startswith("This is older than 1 run of")
+    assert found_at(times[2]).section(runs).warnings == ()
+    failed = [replace(run, status="failed") for run in runs]
+    assert found_at(times[0]).section(failed).warnings == ()
+
+
+def test_what_reads_no_runs_is_never_older_than_they() -> None:
+    run = replace(record_of("lora"), finished_at="2026-05-02T09:00:00+00:00")
+    assert found_at("2026-05-01T10:00:00+00:00").section([run]).warnings == ()

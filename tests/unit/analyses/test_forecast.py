@@ -8,12 +8,12 @@ from typing import Any, get_args
 
 import pytest
 from tests.tiny_data import save_encoder, write_pairs, write_reviews, write_scores
+from tests.unit.analyses.small_material import outlook_in
 from tests.unit.study.samples import record_of
 
-from totune.analyses.base import Values
+from totune.analyses.base import ANALYSES, Values
 from totune.analyses.drawing.forecast_section import outcome
 from totune.analyses.forecast import TRIED, Forecast, Outlook, headroom, passes, seconds_per_row
-from totune.analyses.materials.opening import open_data
 from totune.analyses.measuring.evidence import (
     FAMILIES,
     FEWEST_ROWS,
@@ -25,7 +25,7 @@ from totune.analyses.measuring.evidence import (
     prior_of,
 )
 from totune.analyses.measuring.forecasting import Signals, brier, forecast
-from totune.errors import DataError
+from totune.errors import ConfigError, DataError
 from totune.progress import Progress
 from totune.strategies.base import STRATEGIES
 from totune.study.records import RunRecord
@@ -185,12 +185,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def outlook(folder: Path, name: str = "reviews.csv", **facts: Any) -> Outlook:
-    place = {"model": str(folder / "encoder"), "cache_dir": folder / "cache", "precision": "fp32"}
-    columns = {"text": "first", "pair": "second"} if name == "pairs.csv" else {}
-    return Outlook(open_data(folder / name, **place, **columns).context, **facts)  # type: ignore[arg-type]
-
-
 def measured(values: Values) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """All but times."""
     rows = [{name: row[name] for name in row if name != "seconds"} for row in values.rows]
@@ -199,7 +193,7 @@ def measured(values: Values) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 def test_a_forecast_is_plain_data_and_the_same_again(folder: Path) -> None:
     command = ("totune", "compare", "my reviews.csv")
-    case = outlook(folder, corpus=["w1 w2 w3", "w4"], command=command)
+    case = outlook_in(folder, corpus=["w1 w2 w3", "w4"], command=command)
     values = Forecast(rows=60).run(case, Progress())
     assert measured(Forecast(rows=60).run(case, Progress())) == measured(values)
     facts = json.loads(json.dumps(values.facts))
@@ -214,7 +208,7 @@ def test_a_forecast_is_plain_data_and_the_same_again(folder: Path) -> None:
 
 
 def test_the_test_split_is_not_looked_at(folder: Path) -> None:
-    case = outlook(folder)
+    case = outlook_in(folder)
     test = case.context.dataset.test
     labels = tuple(reversed(test.labels or ()))
     other = case.context.with_splits({"test": dataclasses.replace(test, labels=labels)})
@@ -224,21 +218,40 @@ def test_the_test_split_is_not_looked_at(folder: Path) -> None:
 
 @pytest.mark.parametrize(("name", "shape"), [("pairs.csv", "pairs"), ("scores.csv", "scores")])
 def test_pairs_and_scores_are_told_apart(folder: Path, name: str, shape: str) -> None:
-    facts = Forecast(rows=60).run(outlook(folder, name), Progress()).facts
+    facts = Forecast(rows=60).run(outlook_in(folder, name), Progress()).facts
     assert facts["shape"] == shape
     assert facts["classes"] == (2 if shape == "pairs" else None)
 
 
 def test_one_label_cannot_be_probed(folder: Path) -> None:
-    case = outlook(folder)
+    case = outlook_in(folder)
     train = case.context.dataset.train
     constant = dataclasses.replace(train, labels=("praise",) * len(train))
     with pytest.raises(DataError):
         Forecast(rows=60).run(Outlook(case.context.with_splits({"train": constant})), Progress())
 
 
+def test_a_probe_at_chance_is_not_said_to_tell_more_than_words(folder: Path) -> None:
+    analysis = Forecast(rows=60)
+    values = analysis.run(outlook_in(folder), Progress())
+    facts = {**values.facts, "probe": 0.6, "tf_idf": 0.5, "control": 0.7}
+    chance = analysis.section(Values(values.rows, {**facts, "selective": False}), ())
+    told = " ".join(chance.paragraphs)
+    assert (
+        "cannot be told from chance: with permuted labels the best of all blocks has 70.0" in told
+    )
+    assert "than words" not in told
+    clear = analysis.section(Values(values.rows, {**facts, "selective": True}), ())
+    assert "frozen features tell more than words" in " ".join(clear.paragraphs)
+
+
+def test_seeds_out_of_range_are_refused() -> None:
+    with pytest.raises(ConfigError, match="seed"):
+        ANALYSES.create("forecast", {"seed": 2**32})
+
+
 def test_what_trains_more_costs_more(folder: Path) -> None:
-    context = outlook(folder).context
+    context = outlook_in(folder).context
     found = [passes(family, context) for family in FAMILIES]
     assert found == sorted(found)
     assert found[0] == 120
@@ -247,7 +260,7 @@ def test_what_trains_more_costs_more(folder: Path) -> None:
 
 def test_the_section_says_what_is_likely_why_and_what_came_true(folder: Path) -> None:
     analysis = Forecast(rows=60)
-    values = analysis.run(outlook(folder, corpus=["w1 w2"]), Progress())
+    values = analysis.run(outlook_in(folder, corpus=["w1 w2"]), Progress())
     section = analysis.section(values, ())
     assert section.paragraphs[0].startswith("Likeliest to win: ")
     told = " ".join(section.paragraphs)
@@ -264,4 +277,10 @@ def test_the_section_says_what_is_likely_why_and_what_came_true(folder: Path) ->
     after = analysis.section(values, runs)
     assert "feature-extraction has 80.0 on test, 10.0 points ahead" in after.paragraphs[1]
     assert "The Brier score is" in after.paragraphs[1]
+    assert "alike" not in after.paragraphs[1]
+    near = [run_of("feature-extraction", 0.8), run_of("fine-tuning", 0.793)]
+    assert (
+        "0.7 points ahead of the next family (so near"
+        in analysis.section(values, near).paragraphs[1]
+    )
     assert after.tables[0].rows[0].mark.endswith("won")

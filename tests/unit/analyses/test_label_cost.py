@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.tiny_data import save_encoder, write_reviews
+from tests.unit.analyses.small_material import bench_in, settings_in
 
 from totune import api
 from totune.analyses.base import Values
 from totune.analyses.drawing.label_curves import label_figure
 from totune.analyses.label_cost import SIZES, Bench, LabelCost, open_bench, subset
 from totune.analyses.measuring.label_gains import BEST, NAME, Runs, begins, gains
+from totune.baselines.base import BASELINES
 from totune.errors import ConfigError, DataError
 from totune.metrics import METRICS
 from totune.progress import Progress
@@ -37,25 +39,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def settings(folder: Path) -> dict[str, Any]:
-    return {
-        "model": str(folder / "encoder"),
-        "cache_dir": folder / "cache",
-        "precision": "fp32",
-    }
-
-
-def opened(folder: Path, out: Path, analysis: LabelCost, progress: Progress) -> Bench:
-    names = analysis.strategies or ()
-    options = {"num_train_epochs": 1} if "fine-tuning" in names else {}
-    place = {**settings(folder), "options": options}
-    return open_bench(folder / "reviews.csv", analysis, out, progress, **place)
-
-
 @pytest.fixture(scope="module")
 def measured(folder: Path) -> tuple[LabelCost, Bench, Values]:
     analysis = LabelCost((20, 5_000, "all"), LABELS, 2)
-    bench = opened(folder, folder / "out", analysis, Progress())
+    bench = bench_in(folder, folder / "out", analysis)
     return analysis, bench, analysis.run(bench, Progress())
 
 
@@ -95,9 +82,9 @@ def test_finished_runs_of_a_study_count(
 ) -> None:
     data = folder / "reviews.csv"
     names = ["tf-idf"]
-    study = api.compare(data, out=tmp_path, strategies=names, seeds=1, **settings(folder))
+    study = api.compare(data, out=tmp_path, strategies=names, seeds=1, **settings_in(folder))
     analysis = LabelCost(("all",), ("tf-idf",), 1)
-    bench = open_bench(data, analysis, tmp_path, Progress(), **settings(folder))
+    bench = open_bench(data, analysis, tmp_path, Progress(), **settings_in(folder))
     monkeypatch.setattr(execute, "run", lambda *_: pytest.fail("ran again"))
     (row,) = analysis.run(bench, Progress()).rows
     assert row["test"] == study.records[0].test["accuracy"]
@@ -120,7 +107,7 @@ def test_sets_of_one_seed_are_nested_and_stratified(
 def test_sizes_that_the_data_does_not_have_are_told(folder: Path, tmp_path: Path) -> None:
     told = Told()
     analysis = LabelCost((1, 2, 5_000), ("tf-idf",), 1)
-    values = analysis.run(opened(folder, tmp_path, analysis, Progress()), told)
+    values = analysis.run(bench_in(folder, tmp_path, analysis), told)
     assert values.facts["sizes"] == [2]
     assert told.said == [
         "Size 1 is left out: sizes from 2 to 80 fit this data.",
@@ -128,14 +115,14 @@ def test_sizes_that_the_data_does_not_have_are_told(folder: Path, tmp_path: Path
     ]
     analysis = LabelCost((500,), ("tf-idf",), 1)
     with pytest.raises(ConfigError, match=r"None of the sizes 500 fits: there are 80 training"):
-        analysis.run(opened(folder, tmp_path, analysis, Progress()), told)
+        analysis.run(bench_in(folder, tmp_path, analysis), told)
 
 
 def test_where_every_run_failed_the_first_message_is_told(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analysis = LabelCost((20,), ("tf-idf",), 1)
-    bench = opened(folder, tmp_path, analysis, Progress())
+    bench = bench_in(folder, tmp_path, analysis)
 
     def broken(*_: Any) -> Any:
         raise DataError("it broke")
@@ -148,6 +135,15 @@ def test_where_every_run_failed_the_first_message_is_told(
 def test_unknown_strategies_are_told_before_anything_is_read(folder: Path) -> None:
     with pytest.raises(ConfigError, match="fine-tunning"):
         open_bench("nowhere.csv", LabelCost(strategies=("fine-tunning",)), folder, Progress())
+
+
+def test_options_of_the_baseline_that_is_not_named_are_taken(folder: Path, tmp_path: Path) -> None:
+    options = {"tf-idf.max_features": 9}
+    analysis = LabelCost(sizes=(20,), seeds=1)
+    place = {"model": str(folder / "encoder"), "cache_dir": folder / "cache", "options": options}
+    bench = open_bench(folder / "reviews.csv", analysis, tmp_path, Progress(), **place)
+    members, _ = analysis._members(bench.context, bench.settings)
+    assert members[0].create() == BASELINES.create("tf-idf", {"max_features": 9})
 
 
 def runs_of(scores: dict[tuple[int, str], list[float]], metric: str = "accuracy") -> Runs:
@@ -271,6 +267,13 @@ def test_the_first_sentence_says_where_tuning_begins_to_pay() -> None:
     alone = LabelCost().section(values_of({(100, "tf-idf"): low}), ())
     assert alone.paragraphs[0].startswith("No strategy here tunes the encoder")
     assert len(alone.pictures) == 1
+
+
+def test_runs_that_failed_are_not_told_as_a_lack_of_strategies() -> None:
+    values = values_of({(100, "feature-extraction"): [0.7, 0.8]})
+    failed = {**values.facts, "strategies": ["feature-extraction", "fine-tuning"]}
+    section = LabelCost().section(Values(values.rows, failed), ())
+    assert section.paragraphs[0].startswith("At no size has a strategy that tunes the encoder and")
 
 
 def test_tables_and_pictures_show_every_size() -> None:

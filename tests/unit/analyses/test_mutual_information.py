@@ -15,10 +15,12 @@ from totune.analyses.drawing.information_section import information_figure
 from totune.analyses.materials.opening import open_data
 from totune.analyses.materials.states import States
 from totune.analyses.mutual_information import MutualInformation
+from totune.cli.parsing import parse_assignments
 from totune.errors import ConfigError, DataError
 from totune.information import Edge, NearestNeighbours
 from totune.progress import Progress
 from totune.report.document import Section
+from totune.tasks.classification import Classification
 
 KINDS = {"labels", "random labels", "random representations"}
 
@@ -72,7 +74,7 @@ def test_estimates_are_those_of_the_estimators() -> None:
 
 
 def test_several_draws_give_their_mean_and_spread() -> None:
-    values = information(classes((0, 2)), draws=3, passes=1, compare=False)
+    values = information(classes((0, 2)), draws=3, passes=1, estimators=("edge",))
     material = classes((0, 2))
     states = material.vectors(next(material.subjects()), "dev")[:, 1]  # type: ignore[arg-type]
     first = Edge(passes=1).seed
@@ -86,30 +88,53 @@ def test_several_draws_give_their_mean_and_spread() -> None:
 
 
 def test_the_checks_always_run() -> None:
-    for compare in (True, False):
-        values = information(classes((0, 2)), compare=compare, draws=1)
-        names = ["edge", "neighbours"] if compare else ["edge"]
+    for names in (["edge", "neighbours"], ["edge"], ["neighbours"]):
+        values = information(classes((0, 2)), estimators=tuple(names), draws=1)
         assert values.facts["estimators"] == names
         found = {(row["estimator"], row["what"], row["block"]) for row in values.rows}
         assert found == {(name, kind, at) for name in names for kind in KINDS for at in (0, 1)}
-    alone = information(classes((0, 2)), estimator="neighbours", draws=1)
-    assert alone.facts["estimators"] == ["neighbours", "edge"]
-    assert (
-        section_of(alone).paragraphs[0].endswith("by nearest neighbours on 5 principal components.")
-    )
+
+
+def test_the_first_estimator_decides() -> None:
+    first = information(classes((0, 2)), estimators=("neighbours", "edge"), draws=1)
+    assert first.facts["estimators"] == ["neighbours", "edge"]
+    told = section_of(first).paragraphs
+    assert told[0].endswith("by nearest neighbours on 5 principal components.")
+    assert any(sentence.startswith("For comparison, by EDGE: ") for sentence in told)
+
+
+def test_estimators_are_chosen_on_the_command_line() -> None:
+    typed = parse_assignments(['estimators=["neighbours"]'])
+    assert ANALYSES.create("mutual-information", typed) == MutualInformation(("neighbours",))
 
 
 def test_a_check_that_is_not_near_zero_is_said() -> None:
     """A single pass counts pairs of cells that meet too seldom as informative."""
-    found = section_of(information(classes((0, 0)), passes=1, compare=False))
+    found = section_of(information(classes((0, 0)), passes=1, estimators=("edge",)))
     assert "bits are found where the truth is 0" in found.warnings[0]
     assert "passes=1" not in " ".join(found.paragraphs)
-    twice = " ".join(section_of(information(classes((0, 0)), compare=False)).paragraphs)
+    twice = " ".join(section_of(information(classes((0, 0)), estimators=("edge",))).paragraphs)
     assert "0 means little or none; passes=1 leaves it out" in twice
 
 
+def test_classes_that_edge_does_not_tell_apart_are_said() -> None:
+    """Its cells grow with the spacing of the class numbers, which is wide where each is rare."""
+    few, many = classes((0, 1), count=3), classes((0, 1), count=3)
+    many.task = Classification(tuple("abcdefghijklmnopqrst"))
+    many.labels = {split: np.arange(len(one)) % 20 for split, one in many.labels.items()}
+    found = information(many, draws=1)
+    assert found.facts["classes"] == 20
+    assert found.facts["told_apart"] < 20
+    assert "20 classes fall into" in section_of(found).warnings[0]
+    apart = information(few, draws=1)
+    assert apart.facts["told_apart"] == apart.facts["classes"] == 3
+    assert "cells" not in " ".join(section_of(apart).warnings)
+    alone = information(many, draws=1, estimators=("neighbours",))
+    assert "cells" not in " ".join(section_of(alone).warnings)
+
+
 def test_labels_bound_the_picture_and_scores_do_not() -> None:
-    values = information(classes((0, 2), count=4), compare=False, draws=2)
+    values = information(classes((0, 2), count=4), estimators=("edge",), draws=2)
     figure = information_figure("edge", values.rows, values.facts, ())
     assert figure.bound == ("entropy of the labels", pytest.approx(2.0))
     scored = information(scores((0, 4)), draws=2)
@@ -120,7 +145,7 @@ def test_labels_bound_the_picture_and_scores_do_not() -> None:
 
 
 def test_seeds_of_an_adapted_encoder_are_shown_by_mean_and_deviation() -> None:
-    values = information(classes((0, 1), adapted=[(0, 6), (0, 5)]), compare=False, draws=1)
+    values = information(classes((0, 1), adapted=[(0, 6), (0, 5)]), estimators=("edge",), draws=1)
     rows = [row for row in values.rows if row["what"] == "labels" and row["block"] == 1]
     assert [(row["subject"], row["seed"]) for row in rows] == [
         ("pretrained", None),
@@ -149,7 +174,7 @@ def test_another_split_and_fewer_rows() -> None:
 def test_rows_of_labels_that_training_lacks_are_left_out() -> None:
     material, told = classes((0, 6)), Told()
     material.labels["dev"] = np.array([0, 1] * 45 + [-100] * 10)
-    values = information(material, told, draws=1, compare=False)
+    values = information(material, told, draws=1, estimators=("edge",))
     assert values.facts["rows"] == 90
     assert told.warned[0].startswith("10 of 100 rows of dev have a label that no row of train has")
     assert values.facts["entropy"] == pytest.approx(1.0)
@@ -198,7 +223,9 @@ def test_what_allows_no_estimate_is_refused(
         information(material)
 
 
-@pytest.mark.parametrize("options", [{"draws": 0}, {"passes": 3}, {"split": "all"}])
+@pytest.mark.parametrize(
+    "options", [{"draws": 0}, {"passes": 3}, {"split": "all"}, {"estimators": []}]
+)
 def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(options))):
         ANALYSES.create("mutual-information", options)

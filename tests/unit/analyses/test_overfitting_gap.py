@@ -2,30 +2,18 @@ import json
 from dataclasses import asdict, replace
 
 import pytest
-from tests.unit.report.sample_study import run_of, stacked
+from tests.unit.analyses.small_material import INFO, RUNS
+from tests.unit.report.sample_study import run_of
 
 from totune.analyses.base import ANALYSES, Values
-from totune.analyses.drawing.gap_figure import draw_gap, gap_figure
+from totune.analyses.drawing.gap_figure import gap_figures
 from totune.analyses.drawing.gap_section import gap_section
 from totune.analyses.overfitting_gap import OverfittingGap
 from totune.errors import ConfigError, DataError
 from totune.progress import Progress
+from totune.report.phase_drawing import draw_phases
+from totune.report.phase_figure import PhaseSpan
 from totune.study.records import EpochRecord, RunRecord, StudyInfo
-
-INFO = StudyInfo(
-    name="films",
-    task="classification",
-    data={},
-    model={},
-    metric="accuracy",
-    metrics=["accuracy"],
-    strategies=["tf-idf", "stack-and-finetune", "fine-tuning"],
-    seeds=[0, 1],
-    settings={},
-    versions={},
-    machine={},
-)
-RUNS = [run_of("tf-idf", 0), stacked(0, 2, 0.061), stacked(1, 4, 0.055), run_of("fine-tuning", 0)]
 
 
 def run_with(dev: list[float], train: list[float], phase: str = "all") -> RunRecord:
@@ -144,8 +132,7 @@ def test_the_section_says_what_was_found_and_how_train_was_measured():
     section = gap_section("Gap", found(RUNS))
     assert section.paragraphs[0] == (
         "At the epochs that runs keep, the gap between train and dev is widest under fine-tuning "
-        "(+6.0 points of accuracy) and narrowest under stack-and-finetune (−1.0 points); ending "
-        "phases by the gap rule (5 points) would cost nothing on dev."
+        "(+6.0 points of accuracy) and narrowest under stack-and-finetune (−1.0 points)."
     )
     assert "with dropout off in stack-and-finetune (stack); elsewhere" in section.paragraphs[1]
     gaps, rule = section.tables
@@ -165,24 +152,47 @@ def test_phases_of_one_epoch_are_no_place_to_stop():
     values = found([run])
     assert all(row["rule"] for row in values.rows)
     assert [table.title for table in gap_section("Gap", values).tables] == ["Gap"]
-    (panel,) = gap_figure(values.rows, values.facts).panels
-    assert panel.starts == (1, 2)
-    assert panel.lines[0].stops == ()
+    (figure,) = gap_figures(values.rows, values.facts)
+    assert [span.start for span in figure.spans] == [0, 1, 2]
+    assert figure.lines[0].stops == ()
+    assert "the gap rule would stop" not in draw_phases(figure)
 
 
 def test_in_the_picture_each_phase_begins_at_the_same_place_for_all_seeds():
     values = found(RUNS)
-    figure = gap_figure(values.rows, values.facts)
-    stack, tuned = figure.panels
+    stack, tuned = gap_figures(values.rows, values.facts)
     assert (stack.strategy, tuned.strategy) == ("stack-and-finetune", "fine-tuning")
-    assert stack.starts == (4,)
+    assert stack.spans == (PhaseSpan("stack", 0, 4), PhaseSpan("all", 4, 3))
     assert [line.at for line in stack.lines] == [(1, 2, 5, 6, 7), (1, 2, 3, 4, 5, 6, 7)]
     assert [line.stops for line in stack.lines] == [(2,), (4,)]
     assert [line.kept for line in stack.lines] == [6, 6]
-    assert stack.lines[0].live == (False, False, True, True, True)
-    assert figure.limit == pytest.approx(5)
-    assert figure.limits[1] > 6.1
-    assert draw_gap(figure, stack) == draw_gap(figure, stack)
+
+
+def test_the_picture_shows_train_and_dev_and_where_the_rule_stops():
+    values = found(RUNS)
+    stack = gap_figures(values.rows, values.facts)[0]
+    first = stack.lines[0]
+    assert first.dev == pytest.approx((71, 72, 80, 82, 84))
+    assert first.train[:2] == pytest.approx((74.05, 78.1))
+    assert first.live[2:] == pytest.approx((78, 81, 84))
+    assert first.gap[:2] == pytest.approx((3.05, 6.1))
+    assert first.live_gap[2:] == pytest.approx((-2, -1, 0))
+    assert first.live[:2] == first.live_gap[:2] == (None, None)
+    assert first.train[2:] == first.gap[2:] == (None,) * 3
+    drawn = draw_phases(stack)
+    for text in ("dev", "train, dropout off", "the gap rule would stop", "limit", "Gap, points"):
+        assert f">{text}<" in drawn
+    assert drawn == draw_phases(stack)
+
+
+def test_gaps_have_one_scale_and_limit_in_all_pictures():
+    values = found(RUNS)
+    figures = gap_figures(values.rows, values.facts)
+    assert [figure.gap_limit for figure in figures] == pytest.approx([5, 5])
+    low, high = figures[0].gap_limits
+    assert figures[1].gap_limits == (low, high)
+    assert low < -2
+    assert high > 7.5
 
 
 def test_values_read_from_a_file_draw_the_same_section():

@@ -1,5 +1,7 @@
 """A study opened again, and the hidden states of what it trained."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -40,11 +42,10 @@ def compare(folder: Path, **settings: object) -> api.Study:
         out=folder / "study",
         model=str(folder / "encoder"),
         cache_dir=folder / "cache",
-        strategies=["feature-extraction", "last-1", "adapters", "tf-idf"],
         seeds=2,
         precision="fp32",
         options={"num_train_epochs": 2},
-        **settings,
+        **{"strategies": ["feature-extraction", "last-1", "adapters", "tf-idf"], **settings},
     )
 
 
@@ -108,20 +109,45 @@ def test_other_data_and_another_encoder_are_refused(folder: Path, tmp_path: Path
 
 def test_unknown_strategies_and_studies_are_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no strategy .lora.\. Known: feature-extraction"):
-        opened(folder, strategies=["lora"])
+        len(opened(folder, strategies=["lora"]).runs)
     with pytest.raises(ConfigError, match="holds no study"):
         opened(folder, study=tmp_path)
+
+
+def test_a_study_that_was_interrupted_is_looked_into_as_far_as_it_is(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Strategies that were asked for and have not run yet are no fault."""
+    copied = shutil.copytree(folder / "study", tmp_path / "study")
+    store = Store(copied)
+    failed, *others = [record for record in store.records() if record.strategy == "adapters"]
+    store.save(replace(failed, status="failed", predictions=None), {})
+    for record in [*others, *(one for one in store.records() if one.strategy == "last-1")]:
+        shutil.rmtree(store.run_folder(record.fingerprint))
+    told = Told()
+    found = opened(folder, study=copied, progress=told)
+    assert told.warnings == []  # who asks for no model hears nothing of models
+    assert [subject.label for subject in found.states.subjects()] == ["pretrained"]
+    assert told.warnings == [f"Runs that failed are left out: adapters seed {failed.seed}."]
+
+
+def test_only_the_rows_that_are_kept_are_encoded(folder: Path) -> None:
+    states = opened(folder, strategies=["last-1"]).states
+    subject, kept = next(states.subjects()), np.array([1, 4])
+    every = states.vectors(subject, "dev")
+    np.testing.assert_allclose(states.vectors(subject, "dev", kept=kept), every[kept], atol=1e-6)
 
 
 def test_weights_that_were_not_kept_are_told_and_made_again(folder: Path, tmp_path: Path) -> None:
     for name in ("reviews.csv", "encoder"):
         (tmp_path / name).symlink_to(folder / name)
-    compare(tmp_path)
+    strategies = ["feature-extraction", "last-1"]
+    compare(tmp_path, strategies=strategies)
     told = Told()
-    assert len(opened(tmp_path, progress=told).runs) == 3  # the best of each strategy
-    assert "of 3 of 6 runs were not kept" in told.warnings[0]
-    compare(tmp_path, keep_weights="all")
-    assert len(opened(tmp_path).runs) == 6
+    assert len(opened(tmp_path, progress=told).runs) == 2  # the best of each strategy
+    assert "of 2 of 4 runs were not kept" in told.warnings[0]
+    compare(tmp_path, strategies=strategies, keep_weights="all")
+    assert len(opened(tmp_path).runs) == 4
 
 
 def test_both_texts_of_a_pair_are_one_sequence() -> None:

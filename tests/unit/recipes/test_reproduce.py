@@ -16,12 +16,23 @@ class Listening(Progress):
         self.said.append(message)
 
 
-def test_a_recipe_runs_from_file_to_report(tmp_path):
-    write_tweets(tmp_path)
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tweets")
+    write_tweets(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reproduced(data):
+    """The folder of a recipe that ran, and what was said meanwhile."""
     progress = Listening()
-    folder = reproduce(
-        "hart-sparse", data_dir=tmp_path, out=tmp_path / "out", model="x", progress=progress
-    )
+    folder = reproduce("hart-sparse", data_dir=data, out=data / "out", model="x", progress=progress)
+    return folder, progress.said
+
+
+def test_a_recipe_runs_from_file_to_report(reproduced):
+    folder, said = reproduced
     assert sorted(path.name for path in folder.iterdir()) == [
         "report.html",
         "report.md",
@@ -33,14 +44,11 @@ def test_a_recipe_runs_from_file_to_report(tmp_path):
     assert len(results["groups"]) == 3
     assert results["groups"][0]["outcomes"][0]["summary"]["accuracy"]["n"] == 10
     assert "Hart" in (folder / "report.md").read_text(encoding="utf-8")
-    assert progress.said == ["hart-sparse uses no encoder, so the model x is not loaded."]
+    assert said == ["hart-sparse uses no encoder, so the model x is not loaded."]
 
 
-def test_it_is_repeatable(tmp_path):
-    write_tweets(tmp_path)
-    first, second = (
-        reproduce("hart-sparse", data_dir=tmp_path, out=tmp_path / name) for name in ("a", "b")
-    )
+def test_it_is_repeatable(reproduced, data):
+    first, second = reproduced[0], reproduce("hart-sparse", data_dir=data, out=data / "again")
     for name in ("results.json", "report.md", "report.html"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
 

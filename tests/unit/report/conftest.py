@@ -11,7 +11,7 @@ from totune.advice.comparing import Finding
 from totune.study.records import RunRecord, StudyInfo
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def records() -> list[RunRecord]:
     runs = [run_of(strategy, seed) for strategy in STRATEGIES for seed in SEEDS]
     broken = next(run for run in runs if run.strategy == "fine-tuning" and run.seed == 2)
@@ -51,7 +51,7 @@ def comparison(
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def advice() -> Advice:
     return Advice(
         verdict="recommended",
@@ -110,7 +110,7 @@ def undecided(advice: Advice) -> Advice:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def info() -> StudyInfo:
     return StudyInfo(
         name="rotten-tomatoes",

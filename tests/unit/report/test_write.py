@@ -9,7 +9,7 @@ from tests.unit.report.sample_study import stacked
 from totune.advice import Advice, Ensemble
 from totune.report.document import Section
 from totune.report.table import Column, Row, Table, word
-from totune.report.write import write_report
+from totune.report.write import ReportPaths, write_report
 from totune.study.records import RunRecord, StudyInfo
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -39,9 +39,19 @@ class Checker(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.fixture
-def page(tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice) -> str:
-    return write_report(tmp_path, info, records, advice).html.read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def report(
+    tmp_path_factory: pytest.TempPathFactory,
+    info: StudyInfo,
+    records: list[RunRecord],
+    advice: Advice,
+) -> ReportPaths:
+    return write_report(tmp_path_factory.mktemp("report"), info, records, advice)
+
+
+@pytest.fixture(scope="module")
+def page(report: ReportPaths) -> str:
+    return report.html.read_text(encoding="utf-8")
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else(page: str):
@@ -74,11 +84,8 @@ def test_lost_runs_are_on_the_page_with_their_message(page: str, records: list[R
     assert "predicts only &#39;neg&#39;" in page
 
 
-def test_both_files_hold_the_same_numbers(
-    tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice
-):
-    paths = write_report(tmp_path, info, records, advice)
-    page, text = (path.read_text(encoding="utf-8") for path in (paths.html, paths.markdown))
+def test_both_files_hold_the_same_numbers(report: ReportPaths, page: str, info: StudyInfo):
+    text = report.markdown.read_text(encoding="utf-8")
     for shown in (
         "84.9 ± 0.4",
         "81.7 to 88.0",
@@ -92,12 +99,12 @@ def test_both_files_hold_the_same_numbers(
 
 
 def test_the_same_study_gives_the_same_bytes_and_leaves_no_scraps(
-    tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice
+    report: ReportPaths, tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice
 ):
-    first, second = (write_report(tmp_path / n, info, records, advice) for n in ("one", "two"))
-    assert first.html.read_bytes() == second.html.read_bytes()
-    assert first.markdown.read_bytes() == second.markdown.read_bytes()
-    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
+    second = write_report(tmp_path / "two", info, records, advice)
+    assert report.html.read_bytes() == second.html.read_bytes()
+    assert report.markdown.read_bytes() == second.markdown.read_bytes()
+    assert sorted(path.name for path in (tmp_path / "two").iterdir()) == [
         "report.html",
         "report.md",
     ]

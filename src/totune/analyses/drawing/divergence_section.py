@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from totune.analyses.base import Values
+from totune.metrics import METRICS
 from totune.report import formatting
 from totune.report.canvas import PALETTE, STYLE, as_svg, axis_label, sheet
 from totune.report.document import Picture, Section
 from totune.report.figures import scale
-from totune.report.groups import higher_is_better
 from totune.report.labels import HEIGHT, place_labels
 from totune.report.table import Cell, Column, Row, Table, drop_empty_columns, number, word
 from totune.statistics.ranks import LEVEL
@@ -49,11 +49,16 @@ def divergence_section(title: str, values: Values) -> Section:
     figure = divergence_figure(rows, values.facts)
     pictures: tuple[Picture, ...] = ()
     if len(figure.points) > 1:
-        side = "Above" if higher_is_better(figure.metric) else "Below"
+        side = "Above" if _rises(figure.metric) else "Below"
         caption = f"A point is a corpus. {side} 0 {figure.strategies[0]} is the better of the two."
         pictures = (Picture(draw_divergence(figure), caption),)
     table = divergence_table(title, rows, values.facts)
     return Section(title, finding(rows, values.facts), tables=(table,), pictures=pictures)
+
+
+def _rises(metric: str) -> bool:
+    """The direction of progress; up for scores of a file, which name no metric."""
+    return metric not in METRICS or METRICS[metric].higher_is_better
 
 
 def finding(rows: Sequence[Found], facts: Found) -> tuple[str, ...]:
@@ -79,7 +84,7 @@ def _related(correlation: Found, facts: Found) -> str:
             f"Over {correlation['n']} corpora, the distance from {facts['reference']} has no "
             f"significant rank correlation with the lead of {frozen} over {tuned}: {numbers}."
         )
-    better = (correlation["rho"] > 0) == higher_is_better(facts["metric"])
+    better = (correlation["rho"] > 0) == _rises(facts["metric"])
     how = "better" if better else "worse"
     return (
         f"The further a corpus lies from {facts['reference']}, the {how} {frozen} does against "

@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib as mpl
 
 from totune.analyses.measuring.blocks import told_block
-from totune.analyses.measuring.evidence import family_of
+from totune.analyses.measuring.evidence import ALIKE, family_of
 from totune.analyses.measuring.forecasting import brier
 from totune.data.wording import counted
 from totune.metrics import METRICS
@@ -36,10 +36,10 @@ class Outcome:
     """What a study says of a forecast.
 
     Attributes:
-        best: of each family that ran, its best strategy and that one's mean test score.
+        best: of each family with usable runs, its best strategy and that one's mean test score.
         winner: the family of the best strategy.
         lead: how much better it is than the next family, in the metric's scale.
-        chances: of the families that ran, scaled to sum to 1.
+        chances: of these families, scaled to sum to 1.
         brier: of these chances.
     """
 
@@ -56,7 +56,7 @@ class Outcome:
 
 
 def outcome(rows: Rows, records: Sequence[RunRecord], metric: str) -> Outcome | None:
-    """The forecast compared with a study's runs; None where fewer than two families ran."""
+    """The forecast compared with a study's runs; None where fewer than two families have some."""
     scores: dict[tuple[str, str], list[float]] = {}
     for record in records:
         family = family_of(record.config["strategy"]["name"])
@@ -64,7 +64,7 @@ def outcome(rows: Rows, records: Sequence[RunRecord], metric: str) -> Outcome | 
         usable = record.status == "finished" and not record.degenerate
         if family is not None and usable and score is not None and math.isfinite(score):
             scores.setdefault((family, record.strategy), []).append(score)
-    sign = 1 if METRICS[metric].higher_is_better else -1
+    sign = METRICS[metric].sign
     best: dict[str, tuple[str, float]] = {}
     for (name, strategy), found in scores.items():
         mean = fmean(found)
@@ -172,14 +172,19 @@ def _headroom_reason(facts: Facts) -> str:
 
 def _words_reason(facts: Facts) -> str:
     metric = facts["metric"]
-    sign = 1 if METRICS[metric].higher_is_better else -1
+    sign = METRICS[metric].sign
     words = formatting.score(metric, facts["tf_idf"])
     control = formatting.score(metric, facts["control"])
+    told = f"tf-idf has {words} on the same rows"
+    if not facts["selective"]:
+        return (
+            f"{told}. The probe cannot be told from chance: with permuted labels the best of all "
+            f"blocks has {control}."
+        )
     better = sign * (facts["probe"] - facts["tf_idf"]) > 0
     return (
-        f"tf-idf has {words} on the same rows, so the encoder's frozen features tell "
-        f"{'more' if better else 'no more'} than words; with permuted labels the probe has "
-        f"{control}."
+        f"{told}, so the encoder's frozen features tell {'more' if better else 'no more'} than "
+        f"words; with permuted labels the best of all blocks has {control}."
     )
 
 
@@ -197,13 +202,15 @@ def _rows_reason(facts: Facts) -> str:
 def _came_true(found: Outcome, metric: str) -> str:
     likely = max(found.chances, key=lambda family: found.chances[family])
     strategy, score = found.best[found.winner]
-    unit = " points" if formatting.is_bounded(metric) else ""
+    points = formatting.is_bounded(metric)
+    lead = f"{formatting.score(metric, found.lead)}{' points' if points else ''}"
+    alike = points and 100 * found.lead <= ALIKE
+    near = " (so near that the results it rests on would count as alike)" if alike else ""
     hit = "and it won" if likely == found.winner else f"but {TOLD[found.winner]} won"
     return (
-        f"Of the families that ran the likeliest was {TOLD[likely]}, {hit}: {strategy} has "
-        f"{formatting.score(metric, score)} on test, {formatting.score(metric, found.lead)}{unit} "
-        f"ahead of the next family. The Brier score is {found.brier:.2f}; equal chances would have "
-        f"{found.ignorant:.2f}."
+        f"Of the families with usable runs the likeliest was {TOLD[likely]}, {hit}: {strategy} "
+        f"has {formatting.score(metric, score)} on test, {lead} ahead of the next family{near}. "
+        f"The Brier score is {found.brier:.2f}; equal chances would have {found.ignorant:.2f}."
     )
 
 
@@ -241,7 +248,7 @@ def _signal_table(facts: Facts) -> Table:
         "Constant answer": "floor",
         "tf-idf": "tf_idf",
         "Best linear probe": "probe",
-        "The same, permuted labels": "control",
+        "Best of permuted labels": "control",
     }
     columns = (Column("", numeric=False), Column(f"Dev {formatting.metric_name(metric)}"))
     rows = tuple(

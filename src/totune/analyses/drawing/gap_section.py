@@ -5,19 +5,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from totune.analyses.base import Values
-from totune.analyses.drawing.gap_figure import draw_gap, gap_figure
+from totune.analyses.drawing.gap_figure import gap_figures
 from totune.report import formatting
 from totune.report.document import Picture, Section
+from totune.report.phase_drawing import draw_phases
 from totune.report.phase_table import merge_reasons
 from totune.report.table import Cell, Column, Row, Table, number, word
 
 Found = Mapping[str, Any]
 
 _PICTURES = (
-    "The pictures show the gap by epoch, a line per seed: solid where train was measured with "
-    "dropout off, dotted where while training. A dot is the epoch that was kept, a cross where the "
+    "The pictures show train and dev by epoch, a line per seed, and below them the gap: dotted "
+    "where train was measured while training. A dot is the epoch that was kept, a cross where the "
     "gap rule would end a phase, the red line its tolerance; a further phase begins at a dashed "
-    "line."
+    "line, where the seed that stayed longest in the one before left it."
 )
 _SCORES = ("dev_there", "best_dev", "cost")
 
@@ -25,8 +26,10 @@ _SCORES = ("dev_there", "best_dev", "cost")
 def gap_section(title: str, values: Values) -> Section:
     """The analysis drawn."""
     facts = values.facts
-    figure = gap_figure(values.rows, facts)
-    pictures = tuple(Picture(draw_gap(figure, panel), small=True) for panel in figure.panels)
+    pictures = tuple(
+        Picture(draw_phases(one), f"Train, dev and the gap between them under {one.strategy}.")
+        for one in gap_figures(values.rows, facts)
+    )
     tables = [gap_table(title, facts)]
     rule = rule_table(facts)
     if rule.rows:
@@ -45,32 +48,17 @@ def _finding(facts: Found) -> str:
         return "The train metric was not measured, so no gap is known."
     metric = facts["metric"]
     most, least = (pick(known, key=lambda found: found["kept_gap"]) for pick in (max, min))
-    gap = f"{_told(metric, most['kept_gap'], signed=True)} of {formatting.metric_name(metric)}"
+    gap = f"{_told(metric, most['kept_gap'])} of {formatting.metric_name(metric)}"
     if len(known) == 1:
         told = f"under {most['strategy']} is {gap}"
     else:
         told = f"is widest under {most['strategy']} ({gap}) and narrowest under "
-        told += f"{least['strategy']} ({_told(metric, least['kept_gap'], signed=True)})"
-    return f"At the epochs that runs keep, the gap between train and dev {told}; {_cost(facts)}."
+        told += f"{least['strategy']} ({_told(metric, least['kept_gap'])})"
+    return f"At the epochs that runs keep, the gap between train and dev {told}."
 
 
-def _cost(facts: Found) -> str:
-    metric = facts["metric"]
-    rule = f"the gap rule ({formatting.tolerance(metric, facts['tolerance'])})"
-    costs = [found for found in facts["phases"] if found["cost"] is not None]
-    if not costs:
-        return f"{rule} would end no phase"
-    dearest = max(costs, key=lambda found: found["cost"])
-    if dearest["cost"] <= 0:
-        return f"ending phases by {rule} would cost nothing on dev"
-    return (
-        f"ending phases by {rule} would cost up to {_told(metric, dearest['cost'])} on dev "
-        f"({dearest['strategy']})"
-    )
-
-
-def _told(metric: str, value: float, *, signed: bool = False) -> str:
-    text = formatting.score(metric, value, signed=signed)
+def _told(metric: str, value: float) -> str:
+    text = formatting.score(metric, value, signed=True)
     return f"{text} points" if formatting.is_bounded(metric) else text
 
 

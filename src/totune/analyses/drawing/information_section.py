@@ -13,9 +13,11 @@ from totune.analyses.drawing.blocks import (
     draw_blocks,
     strategies_of,
 )
+from totune.analyses.drawing.degenerate import degenerate_warning
 from totune.analyses.measuring.blocks import (
     POOLED,
     Rows,
+    only,
     spread_over_seeds,
     subjects_of,
     told_block,
@@ -40,20 +42,21 @@ def information_section(title: str, values: Values, records: Sequence[RunRecord]
     Args:
         title: of the section.
         values: as `MutualInformation.run` gives them.
-        records: of the study, for the order of colours.
+        records: of the study, for the order of colours and what its runs are worth.
     """
     facts, estimators = values.facts, values.facts["estimators"]
-    by_estimator = {name: _only(values.rows, "estimator", name) for name in estimators}
+    by_estimator = {name: only(values.rows, "estimator", name) for name in estimators}
     figures = [
         information_figure(name, rows, facts, records) for name, rows in by_estimator.items()
     ]
     told = [_finding(name, rows, facts) for name, rows in by_estimator.items()]
     checks = [_checks(name, rows, facts) for name, rows in by_estimator.items()]
+    odd = degenerate_warning(((row["subject"], row["seed"]) for row in values.rows), records)
     spread = [_spread(by_estimator["edge"])] if "edge" in by_estimator else []
     return Section(
         title,
         paragraphs=tuple(filter(None, [told[0], *checks, *told[1:], *spread, _bound(facts)])),
-        warnings=tuple(_warnings(by_estimator, facts)),
+        warnings=(*odd, *_warnings(by_estimator, facts)),
         tables=tuple(_table(name, rows, facts) for name, rows in by_estimator.items()),
         pictures=tuple(Picture(draw_blocks(one), _caption(one)) for one in figures),
     )
@@ -71,11 +74,11 @@ def information_figure(
         records: of the study, for the order of colours.
     """
     subjects, entropy = subjects_of(rows), facts["entropy"]
-    null = tuple(values_by_block(_only(rows, "what", _NULL), "bits").mean(axis=0))
+    null = tuple(values_by_block(only(rows, "what", _NULL), "bits").mean(axis=0))
     return BlockFigure(
         title=f"Information about the labels by {NAMES[estimator]}",
         label="I(H; Y), bits",
-        lines=tuple(_line(subject, _only(rows, "subject", subject)) for subject in subjects),
+        lines=tuple(_line(subject, only(rows, "subject", subject)) for subject in subjects),
         strategies=strategies_of(subjects, records),
         control="permuted labels (check)",
         null=(f"{_NULL} (check)", null),
@@ -83,16 +86,12 @@ def information_figure(
     )
 
 
-def _only(rows: Rows, key: str, value: Any) -> Rows:
-    return [row for row in rows if row[key] == value]
-
-
 def _real(rows: Rows, subject: str) -> Rows:
-    return _only(_only(rows, "subject", subject), "what", "labels")
+    return only(only(rows, "subject", subject), "what", "labels")
 
 
 def _control(rows: Rows, subject: str) -> Rows:
-    return _only(_only(rows, "subject", subject), "what", "random labels")
+    return only(only(rows, "subject", subject), "what", "random labels")
 
 
 def _line(subject: str, rows: Rows) -> BlockLine:
@@ -114,7 +113,7 @@ def _caption(figure: BlockFigure) -> str:
 
 def _table(estimator: str, rows: Rows, facts: Facts) -> Table:
     columns = {subject: list(_cells(rows, subject)) for subject in subjects_of(rows)}
-    null = values_by_block(_only(rows, "what", _NULL), "bits")[0]
+    null = values_by_block(only(rows, "what", _NULL), "bits")[0]
     columns[_NULL] = [number(float(bits), _said(bits)) for bits in null]
     seeds = any(len(values_by_block(_real(rows, one), "bits")) > 1 for one in subjects_of(rows))
     over = "; ± is the standard deviation over seeds" if seeds else ""
@@ -192,7 +191,7 @@ def _checks(estimator: str, rows: Rows, facts: Facts) -> str:
 
 def _check_values(rows: Rows) -> tuple[float, float]:
     """The most bits with permuted labels, and with random representations."""
-    permuted, noise = (_only(rows, "what", what) for what in ("random labels", _NULL))
+    permuted, noise = (only(rows, "what", what) for what in ("random labels", _NULL))
     return max(row["bits"] for row in permuted), max(row["bits"] for row in noise)
 
 
@@ -215,6 +214,13 @@ def _bound(facts: Facts) -> str:
 
 
 def _warnings(by_estimator: Mapping[str, Rows], facts: Facts) -> Iterator[str]:
+    classes = facts["classes"]
+    if "edge" in by_estimator and classes is not None and facts["told_apart"] < classes:
+        yield (
+            f"By EDGE with its defaults, {classes} classes fall into {facts['told_apart']} cells, "
+            "those with neighbouring names together: it finds less than there is. Use more rows, "
+            'or estimators=["neighbours"].'
+        )
     for name, rows in by_estimator.items():
         worst = max(_check_values(rows))
         if worst > NEAR_ZERO:

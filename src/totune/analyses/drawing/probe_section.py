@@ -11,9 +11,11 @@ from totune.analyses.drawing.blocks import (
     draw_blocks,
     strategies_of,
 )
+from totune.analyses.drawing.degenerate import degenerate_warning
 from totune.analyses.measuring.blocks import (
     POOLED,
     Rows,
+    only,
     spread_over_seeds,
     subjects_of,
     told_block,
@@ -37,12 +39,12 @@ def probe_section(title: str, values: Values, records: Sequence[RunRecord]) -> S
         title: of the section.
         values: rows with subject, seed, block, score, control and selectivity; facts as
             `LayerProbe.run` gives them.
-        records: of the study, for the order of colours.
+        records: of the study, for the order of colours and what its runs are worth.
     """
     facts = values.facts
     figure = probe_figure(values, records)
     columns = {
-        subject: list(_cells(_rows_of(values.rows, subject), facts["metric"]))
+        subject: list(_cells(only(values.rows, "subject", subject), facts["metric"]))
         for subject in subjects_of(values.rows)
     }
     has_seeds = any(line.spread is not None for line in figure.lines)
@@ -54,6 +56,9 @@ def probe_section(title: str, values: Values, records: Sequence[RunRecord]) -> S
     return Section(
         title,
         paragraphs=(_finding(facts), _doubt(facts), _control(values)),
+        warnings=degenerate_warning(
+            ((row["subject"], row["seed"]) for row in values.rows), records
+        ),
         tables=(block_table("Probe score by block", columns, _notes(facts, has_seeds)),),
         pictures=(Picture(draw_blocks(figure), caption),),
     )
@@ -62,7 +67,9 @@ def probe_section(title: str, values: Values, records: Sequence[RunRecord]) -> S
 def probe_figure(values: Values, records: Sequence[RunRecord]) -> BlockFigure:
     """A line per subject; bounded metrics in points."""
     metric, subjects = values.facts["metric"], subjects_of(values.rows)
-    lines = tuple(_line(subject, _rows_of(values.rows, subject), metric) for subject in subjects)
+    lines = tuple(
+        _line(subject, only(values.rows, "subject", subject), metric) for subject in subjects
+    )
     return BlockFigure(
         title="Probe score by block",
         label=f"Dev {metric_name(metric)}{', points' if is_bounded(metric) else ''}",
@@ -70,10 +77,6 @@ def probe_figure(values: Values, records: Sequence[RunRecord]) -> BlockFigure:
         strategies=strategies_of(subjects, records),
         control="permuted labels (control)",
     )
-
-
-def _rows_of(rows: Rows, subject: str) -> Rows:
-    return [row for row in rows if row["subject"] == subject]
 
 
 def _line(subject: str, rows: Rows, metric: str) -> BlockLine:

@@ -7,15 +7,18 @@ from typing import Any
 import numpy as np
 
 from totune.analyses.base import Values
+from totune.analyses.drawing.degenerate import degenerate_warning
 from totune.analyses.drawing.span_heatmap import SpanHeatmap, draw_spans, layer_name, span_cells
+from totune.analyses.measuring.known import mean
 from totune.analyses.measuring.span_walk import spans_of
 from totune.encoders.inserts.sharing import Span
 from totune.metrics import METRICS
 from totune.report import formatting
 from totune.report.document import Picture, Section
 from totune.report.table import Cell, Column, Row, Table, number, word
+from totune.study.records import RunRecord
 
-SMALL = 0.25  # up to this share of what removing all adapters costs, one layer's matter little
+SMALL = 0.1  # up to this share of what removing all adapters costs, one layer's matter little
 _SINGLES = 5  # single layers in the table
 _LEAST_LIMIT = 0.1  # percent, so that a heatmap of zeros has a scale
 
@@ -83,7 +86,7 @@ class Ablated:
         return [found[length] for length in sorted(found) if length > 1]
 
 
-def ablation_section(title: str, values: Values) -> Section:
+def ablation_section(title: str, values: Values, records: Sequence[RunRecord] = ()) -> Section:
     """The finding in words, a heatmap per strategy, the worst layers and spans."""
     found = summaries(values)
     limit = _limit(found)
@@ -92,7 +95,8 @@ def ablation_section(title: str, values: Values) -> Section:
     finding = " ".join(_finding(each) for each in found)
     halves = " ".join(_halves(each) for each in found if len(each.layers) > 1 and _is_known(each))
     told = (finding, halves, _method(values.facts))
-    return Section(title, tuple(text for text in told if text), tables=tables, pictures=pictures)
+    odd = degenerate_warning(((row["strategy"], row["seed"]) for row in values.rows), records)
+    return Section(title, tuple(text for text in told if text), odd, tables, pictures)
 
 
 def summaries(values: Values) -> list[Ablated]:
@@ -119,7 +123,7 @@ def _ablated(strategy: str, several: bool, values: Values) -> Ablated:
         metric=facts["metric"],
         split=facts["split"],
         layers=layers,
-        intact=_average([row["intact"] for row in rows]),
+        intact=mean([row["intact"] for row in rows]),
         spans={span: means[span] for span in sorted(means, key=order)},
     )
 
@@ -128,12 +132,7 @@ def _mean(rows: Sequence[Mapping[str, Any]], span: Span) -> Mean:
     own = [row for row in rows if (row["first"], row["last"]) == span]
     changes = [row["change"] for row in own if row["change"] is not None]
     spread = float(np.std(changes, ddof=1)) if len(changes) > 1 else None
-    return Mean(_average([row["score"] for row in own]), _average(changes), spread)
-
-
-def _average(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
+    return Mean(mean([row["score"] for row in own]), mean(changes), spread)
 
 
 def _is_known(found: Ablated) -> bool:
@@ -152,8 +151,8 @@ def _finding(found: Ablated) -> str:
     if not everything > 0:
         change = percent(found.spans[found.whole].change)
         return (
-            f"{told}Removing all adapters does {name} on {found.split} no harm ({change}): there "
-            "they contribute nothing."
+            f"{told}Removing all adapters does {name} on {found.split} no harm ({change}): taken "
+            "together they do not help there."
         )
     whole = f"{100 * everything:.1f}%"
     if len(found.layers) == 1:
@@ -172,7 +171,7 @@ def _compared(found: Ablated, verb: str, whole: str) -> str:
             "CoLA in Mohebbi and Rajaee's Figure 8."
         )
     return (
-        f"Removing the adapters of {layer} alone {verb} by {100 * cost:.1f}%, more than a quarter "
+        f"Removing the adapters of {layer} alone {verb} by {100 * cost:.1f}%, more than a tenth "
         f"of the {whole} that removing all of them costs: there single layers matter, unlike with "
         "BERT-base on CoLA in Mohebbi and Rajaee's Figure 8."
     )

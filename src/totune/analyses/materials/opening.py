@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,25 @@ class Opened:
     Attributes:
         context: data, task, encoder, cache.
         records: every run of the study.
-        runs: those whose trained weights can be looked into.
+        study: its folder.
+        strategies: of the study, whose models are looked into; all if empty.
     """
 
     context: Context
     records: Sequence[RunRecord] = ()
-    runs: Sequence[FinishedRun] = ()
+    study: Path | None = None
+    strategies: Sequence[str] = ()
+
+    @cached_property
+    def runs(self) -> Sequence[FinishedRun]:
+        """The runs whose trained weights can be looked into; tells of those whose cannot.
+
+        Raises:
+            ConfigError: if the study has no such strategy.
+        """
+        if self.study is None:
+            return ()
+        return finished_runs(self.study, self.records, self.strategies, self.context.progress)
 
     @property
     def states(self) -> States:
@@ -73,6 +87,5 @@ def open_data(
     progress = progress or Progress()
     if study is None:
         return Opened(prepare(data, build(Settings, settings, "analyze"), progress))
-    context, info, records = reopen(study, data, settings, progress)
-    chosen = strategies or info.strategies
-    return Opened(context, records, finished_runs(study, records, chosen, progress))
+    context, _, records = reopen(study, data, settings, progress)
+    return Opened(context, records, study, strategies)

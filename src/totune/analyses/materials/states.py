@@ -77,11 +77,23 @@ class States:
         """Class numbers or scores, [N]."""
         return self.task.targets(self.context.dataset.splits()[split].labels or ())
 
-    def vectors(self, subject: Subject, split: SplitName, pooling: Pool = "mean") -> np.ndarray:
+    def vectors(
+        self,
+        subject: Subject,
+        split: SplitName,
+        pooling: Pool = "mean",
+        kept: np.ndarray | None = None,
+    ) -> np.ndarray:
         """The states of every block, pooled over a row's tokens: [N, L + 1, H] float32.
 
         Both texts of a pair count as one sequence; an encoder that reads whole words encodes each
         alone.
+
+        Args:
+            subject: whose they are.
+            split: of the data.
+            pooling: over tokens.
+            kept: which rows, from 0; all if None.
 
         Raises:
             ConfigError: if `pooling` is `cls` and the encoder has no first token that speaks for
@@ -89,6 +101,8 @@ class States:
         """
         encoder, context = subject.encoder, self.context
         examples = context.dataset.splits()[split]
+        if kept is not None:
+            examples = examples.take(kept)
         apart = encoder.reads_words and examples.pairs is not None
         if pooling == "cls" and encoder.reads_words:
             raise ConfigError(

@@ -29,9 +29,9 @@ def block_name(block: int) -> str:
 
 
 def told_block(block: int, depth: int) -> str:
-    """A block in a sentence: "the embeddings", "layer 5 of 12", "the top layer"."""
+    """A block in a sentence: "the embedding layer", "layer 5 of 12", "the top layer"."""
     if not block:
-        return "the embeddings"
+        return "the embedding layer"
     return "the top layer" if block == depth else f"layer {block} of {depth}"
 
 
@@ -76,7 +76,7 @@ def checked_vectors(
     Raises:
         DataError: if one is NaN or infinite; names block, subject and row.
     """
-    vectors: NDArray[np.float32] = states.vectors(subject, split, pooling)[kept]
+    vectors: NDArray[np.float32] = states.vectors(subject, split, pooling, kept)
     bad = np.asarray(~np.isfinite(vectors).all(axis=2))  # [rows kept, L + 1]
     if bad.any():
         block = int(np.argmax(bad.any(axis=0)))
@@ -154,6 +154,11 @@ def tell_missing(train: NDArray[Any], dev: NDArray[Any], task: Task, progress: P
 def subjects_of(rows: Rows) -> list[str]:
     """The labels of subjects in order of appearance."""
     return list(dict.fromkeys(row["subject"] for row in rows if row["subject"] is not None))
+
+
+def only(rows: Rows, key: str, value: Any) -> Rows:
+    """The rows that have this value."""
+    return [row for row in rows if row[key] == value]
 
 
 def values_by_block(rows: Rows, key: str) -> NDArray[np.float64]:

@@ -75,9 +75,10 @@ def begins(gains: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _best(
     here: Mapping[str, Sequence[tuple[float, Arrays]]], group: Sequence[str], metric: Metric
 ) -> str | None:
-    sign = 1 if metric.higher_is_better else -1
     known = [label for label in group if label in here]
-    return max(known, key=lambda label: sign * fmean(dev for dev, _ in here[label]), default=None)
+    return max(
+        known, key=lambda label: metric.sign * fmean(dev for dev, _ in here[label]), default=None
+    )
 
 
 def _gain(

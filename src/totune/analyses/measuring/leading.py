@@ -90,7 +90,7 @@ class Scoring:
             runs: a probe per block, of each seed.
             seed: of the resamples.
         """
-        sign = 1 if get_metric(self.metric).higher_is_better else -1
+        sign = get_metric(self.metric).sign
         scored = [self.scores(probes) for probes in runs]
         real, control = (np.mean(both, axis=0) for both in zip(*scored, strict=True))  # [L + 1]
         best, luckiest = int(np.argmax(sign * real)), int(np.argmax(sign * control))

@@ -107,7 +107,7 @@ class Prober:
 
     def _choose(self, features: Features) -> float:
         """The strength that scores best over the folds; of equals the strongest penalty."""
-        sign = 1 if get_metric(self.metric).higher_is_better else -1
+        sign = get_metric(self.metric).sign
         scores = np.array([self._path(features, fold) for fold in self.folds])  # [folds, strengths]
         return STRENGTHS[int(np.argmax(sign * scores.mean(axis=0)))]
 

@@ -1,7 +1,7 @@
 """What the commands of `totune analyze` share: reading data or a study, and showing findings."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +10,8 @@ import typer
 from totune.cli.compare import Data
 from totune.cli.options import Json, Quiet, examples
 from totune.cli.output import emit, show_report_table
-from totune.cli.settings import COMMON_OPTIONS, read_settings
+from totune.cli.parsing import parse_assignments, parse_names
+from totune.cli.settings import COMMON_OPTIONS, read_settings, takes
 from totune.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from totune.progress import Progress
     from totune.study.records import RunRecord
 
-__all__ = ["Data", "Json", "Out", "Quiet", "Set", "Strategies", "Study", "examples"]
+__all__ = ["Data", "Json", "Out", "Quiet", "Set", "examples"]
 
 _READING = (
     *("model", "text", "pair", "label", "task", "encoding", "fraction", "split_seed", "metric"),
@@ -76,7 +77,6 @@ def open_data(
         ConfigError: strategies are named and no study.
     """
     from totune.analyses.materials.opening import open_data
-    from totune.cli.parsing import parse_names
 
     if strategies is not None and study is None:
         raise ConfigError("--strategies chooses among a study's models: name it with --study.")
@@ -84,6 +84,39 @@ def open_data(
     del chosen["options"]
     names = parse_names(strategies) if strategies else ()
     return open_data(data, study=study, strategies=names, progress=progress, **chosen)
+
+
+def states_command(name: str, does: str) -> Callable[..., None]:
+    """The command of an analysis of hidden states; all of them take the same options.
+
+    Args:
+        name: of the analysis.
+        does: what help says of it.
+    """
+
+    @takes(READING_OPTIONS)
+    def run(
+        data: Data,
+        study: Study = None,
+        strategies: Strategies = None,
+        set: Set = None,
+        out: Out = None,
+        json: Json = False,
+        quiet: Quiet = False,
+        **settings: Any,
+    ) -> None:
+        from totune.analyses.base import ANALYSES
+        from totune.analyses.findings import analyse
+        from totune.cli.progress import RichProgress
+
+        analysis = ANALYSES.create(name, parse_assignments(set or []))
+        with RichProgress(quiet) as progress:
+            opened = open_data(data, study, strategies, settings, progress)
+            found = analyse(analysis, opened.states, opened.about, progress)
+        show(found, out or study or Path("analysis"), opened.records, json)
+
+    run.__doc__ = does
+    return run
 
 
 def show(

@@ -1,23 +1,6 @@
 """`totune analyze mutual-information`: how many bits each block holds about the labels."""
 
-from pathlib import Path
-from typing import Any
-
-from totune.cli.analyze.common import (
-    READING_OPTIONS,
-    Data,
-    Json,
-    Out,
-    Quiet,
-    Set,
-    Strategies,
-    Study,
-    examples,
-    open_data,
-    show,
-)
-from totune.cli.parsing import parse_assignments
-from totune.cli.settings import takes
+from totune.cli.analyze.common import examples, states_command
 
 EXAMPLES = examples(
     (
@@ -30,25 +13,7 @@ EXAMPLES = examples(
     ),
 )
 
-
-@takes(READING_OPTIONS)
-def run(
-    data: Data,
-    study: Study = None,
-    strategies: Strategies = None,
-    set: Set = None,
-    out: Out = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    **settings: Any,
-) -> None:
-    """Estimate how many bits the hidden states of every block hold about the labels."""
-    from totune.analyses.base import ANALYSES
-    from totune.analyses.findings import analyse
-    from totune.cli.progress import RichProgress
-
-    analysis = ANALYSES.create("mutual-information", parse_assignments(set or []))
-    with RichProgress(quiet) as progress:
-        opened = open_data(data, study, strategies, settings, progress)
-        found = analyse(analysis, opened.states, opened.about, progress)
-    show(found, out or study or Path("analysis"), opened.records, json)
+run = states_command(
+    "mutual-information",
+    "Estimate how many bits the hidden states of every block hold about the labels.",
+)
