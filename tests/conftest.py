@@ -1,12 +1,28 @@
 """Fixtures shared by all tests."""
 
+import gc
 import os
+from collections.abc import Generator
 from pathlib import Path
 
 # Workers share the cores, and tiny tensors gain nothing from threads. Before torch is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spares what is imported and collected, a million objects that stay, from garbage collection.
+
+    Else a full collection now and then walks them all, and each takes half a second.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

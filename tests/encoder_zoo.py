@@ -1,6 +1,9 @@
 """Tiny random encoders of every supported type, for tests."""
 
+from collections.abc import Container, Iterable
+
 import numpy as np
+import pytest
 import torch
 from transformers import AutoConfig, PretrainedConfig
 
@@ -44,6 +47,28 @@ _VARIANTS = {
     "electra-without-projection": ("electra", {"embedding_size": WIDTH}),
 }
 TINY = [*LAYOUTS, *_VARIANTS]
+# They differ in more than names: layers apart, layers that share weights, norms before sublayers.
+UNLIKE = ("bert", "albert", "modernbert")
+
+
+def with_encoders(
+    names: Iterable[str],
+    usual: Container[str] = (),
+    without: Container[tuple[str, str]] = (),
+) -> list[pytest.param]:  # type: ignore[valid-type]
+    """Parameters (name, encoder): every name with every encoder, but for pairs in `without`.
+
+    Most run what others run too, and are slow: all but those of the encoders in `UNLIKE`, and of
+    the names in `usual`.
+    """
+    return [
+        pytest.param(
+            name, encoder, marks=() if encoder in UNLIKE or name in usual else pytest.mark.slow
+        )
+        for name in names
+        for encoder in TINY
+        if (name, encoder) not in without
+    ]
 
 
 def tiny_config(name: str) -> PretrainedConfig:

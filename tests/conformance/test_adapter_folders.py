@@ -12,7 +12,7 @@ import pytest
 import torch
 from peft import PeftModel
 from safetensors.torch import load_file, save_file
-from tests.encoder_zoo import tiny_encoder
+from tests.encoder_zoo import UNLIKE, tiny_encoder
 from tests.tiny_runs import KINDS, MAX_LENGTH, TinyTask, tiny_examples, tiny_tokenizer
 from transformers import (
     AutoModel,
@@ -49,8 +49,16 @@ LINEAR: dict[str, dict[str, Any]] = {
     "lora": {"peft_type": "LORA", "r": 2, "lora_alpha": 8},
     "ia3": {"peft_type": "IA3", "feedforward_modules": []},
 }
+
+
+def cell(kind: str, method: str, usual: str) -> Any:
+    """Parameters (kind, method), slow where other cells run the same code."""
+    often = kind in UNLIKE or method == usual
+    return pytest.param(kind, method, marks=() if often else pytest.mark.slow)
+
+
 EVERY_KIND = [
-    (kind, method)
+    cell(kind, method, usual="adapters")
     for kind in LAYOUTS
     for method in (*APART, *LINEAR)
     # which has no norm behind its feed-forward
@@ -407,8 +415,10 @@ def test_weights_of_another_model_are_refused(place: Place, tmp_path: Path) -> N
 # Merging
 
 
-@pytest.mark.parametrize("method", LINEAR)
-@pytest.mark.parametrize("kind", sorted(HEAD_LAYOUTS))
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [cell(kind, method, usual="lora") for kind in sorted(HEAD_LAYOUTS) for method in LINEAR],
+)
 def test_transformers_loads_a_merged_model(
     kind: str, method: str, place: Place, tmp_path: Path
 ) -> None:

@@ -1,18 +1,33 @@
-"""Every analysis, whatever it is: options, plain data, determinism, a section drawn from a file."""
+"""Every analysis: options, a command, plain data, determinism, a section drawn from a file."""
 
 import dataclasses
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.analyses.fake_states import classes, scores
+from tests.unit.analyses.small_material import (
+    CHAT,
+    INFO,
+    RUNS,
+    SCORES,
+    WIKI,
+    bench_in,
+    outlook_in,
+    trained_on,
+)
 
 from totune.analyses.base import ANALYSES, Analysis, Values
 from totune.analyses.findings import Findings, analyse, read_findings
-from totune.cli.analyze.app import COMMANDS
+from totune.analyses.label_cost import LabelCost
+from totune.analyses.materials.corpora import Corpora
+from totune.cli.analyze.app import app as analyze
+from totune.cli.app import app as totune
 from totune.cli.catalogue import describe
 from totune.progress import Progress
 from totune.registry import options_of
@@ -20,21 +35,55 @@ from totune.report.document import Section
 
 NAMES = ANALYSES.names()
 PLAIN = (str, int, float, bool, type(None))
+ADVISED = {"forecast": "advise"}  # by a command of totune, the others by one of totune analyze
 
-# Small material, made anew at each call, by analysis and what is special; options to be fast.
-MATERIALS: dict[str, Callable[[], Any]] = {
-    "layer-probe": lambda: classes((0, 2), adapted=[(0, 3), (0, 4)]),
-    "layer-probe, scores": lambda: scores((0, 2)),
-    "mutual-information": lambda: classes((0, 2), adapted=[(0, 3), (0, 4)]),
-    "mutual-information, scores": lambda: scores((0, 2)),
+# Options with which an analysis is fast.
+FAST: dict[str, dict[str, Any]] = {
+    "forecast": {"rows": 40},
+    "label-cost": {"sizes": (20, "all"), "strategies": ("tf-idf", "fine-tuning"), "seeds": 2},
+    "mutual-information": {"draws": 2},
 }
-ELSEWHERE = {"forecast"}  # totune advise
-FAST: dict[str, dict[str, Any]] = {"mutual-information": {"draws": 2}}
+# What is measured in seconds: columns of rows, and facts.
+TIMED = {"forecast": {"seconds", "seconds_per_row"}, "label-cost": {"seconds"}}
 
 
 def fast(case: str) -> Analysis[Any]:
     name = case.partition(",")[0]
     return ANALYSES.create(name, FAST.get(name))
+
+
+def files(folder: Path) -> Path:
+    """`folder`, with reviews and an encoder in it."""
+    write_reviews(folder / "reviews.csv", rows=60)
+    save_encoder(folder / "encoder")
+    return folder
+
+
+def three_corpora() -> Corpora:
+    """One without scores; too few with them for a correlation."""
+    again, codes = (dataclasses.replace(WIKI, name=name) for name in ("wiki again", "wiki too"))
+    return Corpora(WIKI, [again, codes, CHAT], SCORES)
+
+
+def bench(folder: Path) -> Any:
+    analysis = fast("label-cost")
+    assert isinstance(analysis, LabelCost)
+    return bench_in(files(folder), folder / "out", analysis)
+
+
+# Small material by analysis and what is special, made anew at each call, in a folder if need be.
+MATERIALS: dict[str, Callable[[Path], Any]] = {
+    "adapter-ablation": lambda _: [trained_on("classification", seed=seed)[0] for seed in (0, 1)],
+    "divergence": lambda _: three_corpora(),
+    "divergence, no scores": lambda _: Corpora(WIKI, [CHAT]),
+    "forecast": lambda folder: outlook_in(files(folder), corpus=WIKI.texts),
+    "label-cost": bench,
+    "layer-probe": lambda _: classes((0, 2), adapted=[(0, 3), (0, 4)]),
+    "layer-probe, scores": lambda _: scores((0, 2)),
+    "mutual-information": lambda _: classes((0, 2), adapted=[(0, 3), (0, 4)]),
+    "mutual-information, scores": lambda _: scores((0, 2)),
+    "overfitting-gap": lambda _: (INFO, RUNS),
+}
 
 
 @pytest.fixture(params=NAMES)
@@ -48,23 +97,34 @@ def case(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def found(case: str) -> Findings:
-    return analyse(fast(case), MATERIALS[case](), {"data": "made up"}, Progress())
+def found(case: str, tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    material = MATERIALS[case](tmp_path_factory.mktemp("material"))
+    return analyse(fast(case), material, {"data": "made up"}, Progress())
 
 
-def test_material_is_of_analyses_that_there_are() -> None:
-    assert {case.partition(",")[0] for case in MATERIALS} | {*FAST, *ELSEWHERE} <= set(NAMES)
+def test_every_analysis_has_material() -> None:
+    assert {case.partition(",")[0] for case in MATERIALS} == set(NAMES)
+    assert {*FAST, *TIMED, *ADVISED} <= set(NAMES)
 
 
-def test_its_values_are_looked_at_here(member: Analysis[Any]) -> None:
-    if member.name not in {case.partition(",")[0] for case in MATERIALS}:
-        pytest.skip(f"no material for {member.name}: see its own tests")
+def test_every_analysis_has_a_command_and_every_command_an_analysis() -> None:
+    assert set(commands(analyze)) == set(NAMES) - set(ADVISED)
+    callbacks = [command.callback for command in commands(analyze).values()]
+    assert len(set(callbacks)) == len(callbacks)
+
+
+def commands(app: typer.Typer) -> Mapping[str, Any]:
+    group = typer.main.get_command(app)
+    found: Mapping[str, Any] = group.commands  # type: ignore[attr-defined]
+    return found
 
 
 def test_its_name_is_that_of_its_command(member: Analysis[Any]) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", member.name)
-    assert (member.name in COMMANDS) != (member.name in ELSEWHERE)
     assert type(member).__module__.endswith(member.name.replace("-", "_"))
+    advised = ADVISED.get(member.name)
+    command = commands(analyze)[member.name] if advised is None else commands(totune)[advised]
+    assert command.help
 
 
 def test_options_are_a_frozen_dataclass_with_defaults(member: Analysis[Any]) -> None:
@@ -89,7 +149,10 @@ def test_it_says_what_it_is_and_what_its_options_do(member: Analysis[Any]) -> No
 
 def test_values_are_plain_and_survive_json(found: Findings) -> None:
     assert found.values.rows
-    assert json.loads(json.dumps(found.to_json(), allow_nan=False)) == found.to_json()
+    written = found.to_json()
+    read = json.loads(json.dumps(written, allow_nan=False))
+    assert read["values"] == written["values"]
+    assert ANALYSES.create(found.analysis, read["options"]) == found.member
     for row in found.values.rows:
         assert list(row) == list(found.values.rows[0])
         assert all(isinstance(value, PLAIN) for value in row.values())
@@ -101,15 +164,33 @@ def test_a_column_is_of_one_type(found: Findings) -> None:
         assert len(types) <= 1, name
 
 
-def test_equal_material_gives_equal_values(case: str, found: Findings) -> None:
-    again = fast(case).run(MATERIALS[case](), Progress())
-    assert again == found.values
+def test_equal_material_gives_equal_values(case: str, found: Findings, tmp_path: Path) -> None:
+    again = fast(case).run(MATERIALS[case](tmp_path), Progress())
+    assert untimed(case, again) == untimed(case, found.values)
+
+
+def untimed(case: str, values: Values) -> Values:
+    """Values without those that are measured in seconds."""
+    timed = TIMED.get(case.partition(",")[0], set())
+    rows = [{name: row[name] for name in row if name not in timed} for row in values.rows]
+    return Values(rows, {name: fact for name, fact in values.facts.items() if name not in timed})
+
+
+@pytest.mark.parametrize("case", TIMED, scope="module")
+def test_what_is_timed_is_seconds(case: str, found: Findings) -> None:
+    measured: dict[str, list[Any]] = {name: [] for name in TIMED[case]}
+    for held in (*found.values.rows, found.values.facts):
+        for name in set(held) & set(measured):
+            measured[name].append(held[name])
+    for name, seconds in measured.items():
+        assert seconds, name
+        assert all(value > 0 for value in seconds)
 
 
 def test_a_section_drawn_from_its_file_is_the_same(found: Findings, tmp_path: Path) -> None:
     found.save(tmp_path)
     (read,) = read_findings(tmp_path)
-    assert read == found
+    assert (read.values, read.about, read.member) == (found.values, found.about, found.member)
     section = read.section()
     assert section == found.section()
     check_section(section, read.member)
@@ -117,11 +198,12 @@ def test_a_section_drawn_from_its_file_is_the_same(found: Findings, tmp_path: Pa
 
 def check_section(section: Section, member: Analysis[Any]) -> None:
     assert section.title == member.title
-    assert section.paragraphs[0].endswith(".")
+    assert re.search(r"\w.*\.$", section.paragraphs[0])
     assert section.tables
+    assert all(table.rows for table in section.tables)
     for picture in section.pictures:
         assert picture.svg.startswith('<svg role="img" aria-label=')
-        assert picture.caption
+        assert picture.caption or picture.small
 
 
 def test_values_need_no_facts() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.encoder_zoo import LAYERS, TINY, tiny_config
+from tests.encoder_zoo import LAYERS, TINY, tiny_config, with_encoders
 from tests.tiny_runs import (
     KINDS,
     Killed,
@@ -36,21 +36,43 @@ from totune.training.inputs import open_source, predict
 
 # A strategy that cannot adapt a type says so; its message is tested below.
 REFUSED = {("last-k", "albert-one-group")}
-TAUGHT = ["bert", "albert", "deberta-v2", "modernbert"]  # where a test trains more than once
-
-SELDOM = [
-    pytest.param(encoder, marks=pytest.mark.slow) for encoder in TINY if encoder not in TAUGHT
-]
-ENCODERS_BY_SPEED = [*TAUGHT, *SELDOM]
+# What is slow of strategies by encoders and by tasks runs code that other cells run too.
+SELDOM = pytest.mark.slow
+# Every strategy meets these; classification is what other tests train.
+TASKS_OF = {
+    "bert": ("regression", "pairs", "tagging"),
+    "albert": ("pairs",),
+    "modernbert": ("tagging",),
+}
 
 planned = pytest.mark.parametrize(
     ("name", "encoder"),
-    [(s, e) for s in STRATEGIES.names() for e in TINY if (s, e) not in REFUSED],
+    with_encoders(STRATEGIES.names(), usual=("adapters", "fine-tuning"), without=REFUSED),
 )
 taught = pytest.mark.parametrize(
-    ("name", "encoder"), [(s, e) for s in STRATEGIES.names() for e in TAUGHT]
+    ("name", "encoder"), with_encoders(STRATEGIES.names(), without=REFUSED)
 )
 each = pytest.mark.parametrize("name", STRATEGIES.names())
+each_task = pytest.mark.parametrize(
+    ("encoder", "kind"),
+    [
+        pytest.param(encoder, kind, marks=() if kind in TASKS_OF.get(encoder, ()) else SELDOM)
+        for encoder in TINY
+        for kind in TASKS_OF["bert"]
+    ],
+)
+
+
+def on_tasks(kinds: Sequence[str], usual: Sequence[str]) -> pytest.MarkDecorator:
+    """Strategies by tasks: all on the first, those in `usual` on the others."""
+    return pytest.mark.parametrize(
+        ("name", "kind"),
+        [
+            pytest.param(name, kind, marks=() if kind == kinds[0] or name in usual else SELDOM)
+            for name in STRATEGIES.names()
+            for kind in kinds
+        ],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -170,8 +192,7 @@ def test_each_phase_trains_its_own(name: str, classification: TinyTask) -> None:
         previous = state
 
 
-@pytest.mark.parametrize("kind", ["regression", "pairs", "tagging"])
-@pytest.mark.parametrize("encoder", ENCODERS_BY_SPEED)
+@each_task
 @each
 def test_it_works_for_every_task(name: str, encoder: str, kind: str) -> None:
     if (name, encoder) in REFUSED:
@@ -182,6 +203,8 @@ def test_it_works_for_every_task(name: str, encoder: str, kind: str) -> None:
     assert [epoch.phase for epoch in trainer.history.epochs if epoch.ended] == [
         phase.name for phase in plan
     ]
+    for train, dev in metrics_of(trainer):
+        assert set(train) == set(dev) >= {*tiny.task.metrics, "loss"}
     source = open_source(tiny.dev, model, None, -1)
     outputs = predict(model, source, trainer.devices)
     assert outputs.values.shape == (tiny.dev.positions, tiny.task.outputs)
@@ -196,7 +219,7 @@ def test_the_cache_changes_no_result(
     cache = FeatureCache(tmp_path, budget_bytes=10**8)
     results = []
     for given in (None, cache):
-        model, plan = tiny_model(short(name), encoder, 3)
+        model, plan = tiny_model(short(name, num_train_epochs=1), encoder, 3)
         trainer = fit(model, plan, classification, cache=given)
         source = open_source(classification.dev, model, given, model.freeze_prefix())
         outputs = predict(model, source, trainer.devices).values
@@ -212,7 +235,7 @@ def test_the_cache_changes_no_result(
 
 
 @each
-@pytest.mark.parametrize("encoder", ["bert", "modernbert"])
+@pytest.mark.parametrize("encoder", ["bert", pytest.param("modernbert", marks=SELDOM)])
 def test_a_run_killed_in_any_phase_ends_as_if_it_had_not_been(
     name: str, encoder: str, classification: TinyTask, tmp_path: Path
 ) -> None:
@@ -241,8 +264,7 @@ def test_a_run_killed_in_any_phase_ends_as_if_it_had_not_been(
             assert torch.equal(parameter, expected), parameter_name
 
 
-@each
-@pytest.mark.parametrize("kind", [*KINDS, "tagging"])
+@on_tasks((*KINDS, "tagging"), usual=("fine-tuning",))
 def test_the_same_seeds_give_the_same_result(name: str, kind: str) -> None:
     tiny = TinyTask.of(kind)
     model, plan = tiny_model(short(name), "bert", tiny.task)
@@ -255,8 +277,7 @@ def test_the_same_seeds_give_the_same_result(name: str, kind: str) -> None:
         assert set(train) == set(dev) >= {*tiny.task.metrics, "loss"}
 
 
-@each
-@pytest.mark.parametrize("kind", ["classification", "regression", "tagging"])
+@on_tasks(("classification", "regression", "tagging"), usual=("feature-extraction", "fine-tuning"))
 def test_it_learns(name: str, kind: str) -> None:
     tiny = TinyTask.of(kind)
     strategy = short(name, num_train_epochs=10, learning_rate=3e-3)

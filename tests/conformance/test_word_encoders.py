@@ -77,13 +77,26 @@ MAKERS: dict[str, Callable[[], Made]] = {"elmo": tiny_elmo, "flair": tiny_flair}
 INSERTING = {"adapters", "lora", "peft"}
 FITTING = [name for name in STRATEGIES.names() if name not in INSERTING]
 
+USUAL = ("feature-extraction", "fine-tuning")
+
 words = pytest.mark.parametrize("kind_of_encoder", MAKERS)
 each = pytest.mark.parametrize("name", FITTING)
+# What is slow of strategies by tasks runs code that other cells run too.
+each_by_task = pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(
+            *(name, kind),
+            marks=() if kind == "classification" or name in USUAL else pytest.mark.slow,
+        )
+        for name in FITTING
+        for kind in ("classification", "regression", "pairs", "tagging")
+    ],
+)
 
 
 @words
-@each
-@pytest.mark.parametrize("kind", ["classification", "regression", "pairs", "tagging"])
+@each_by_task
 def test_every_strategy_and_task(kind_of_encoder: str, name: str, kind: str) -> None:
     encoder, tokenizer = MAKERS[kind_of_encoder]()
     tiny = TinyTask.of(kind, tokenizer=tokenizer)
@@ -106,7 +119,7 @@ def test_the_cache_changes_no_result(kind_of_encoder: str, name: str, tmp_path: 
     for cache in (None, FeatureCache(tmp_path, budget_bytes=10**8)):
         encoder, tokenizer = MAKERS[kind_of_encoder]()
         tiny = TinyTask.of("classification", tokenizer=tokenizer)
-        model, plan = tiny_model(made(name, encoder), encoder, tiny.task)
+        model, plan = tiny_model(made(name, encoder, num_train_epochs=1), encoder, tiny.task)
         trainer = fit(model, plan, tiny, cache=cache)
         source = open_source(tiny.dev, model, cache, model.freeze_prefix())
         results.append((predict(model, source, trainer.devices).values, trainer.history.epochs))
@@ -122,7 +135,7 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
 ) -> None:
     encoder, tokenizer = MAKERS[kind_of_encoder]()
     tiny = TinyTask.of("classification", tokenizer=tokenizer)
-    strategy = made(name, encoder, num_train_epochs=3)
+    strategy = made(name, encoder)
     copies = [copy.deepcopy(encoder) for _ in range(3)]
     models = []
     for copied in copies:

@@ -1,8 +1,8 @@
 """Commands in processes of their own, which start fast.
 
-Importing PyTorch and transformers takes seconds, so one server process does it once and every
-command is forked from it. Nothing has run in the server, so a command finds what it would find
-as `python -m totune`.
+Importing PyTorch, transformers and scikit-learn takes seconds, so one server process does it once
+and every command is forked from it. Nothing has run in the server, so a command finds what it would
+find as `python -m totune`.
 """
 
 import json
@@ -18,14 +18,13 @@ from typing import Any
 
 import torch
 
-import totune.api  # noqa: F401 - what the server imports ahead
 from totune.cli import main
 
 LIMIT = 120.0  # seconds that a command may take on a busy machine
 ROOT = Path(__file__).resolve().parents[2]
 
 _server = multiprocessing.get_context("forkserver")
-_server.set_forkserver_preload([__name__])
+_server.set_forkserver_preload([__name__, "tests.end_to_end.imported"])
 
 
 def start_server() -> None:

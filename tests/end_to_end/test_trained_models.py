@@ -33,7 +33,7 @@ def models(totune: Run, data: Path, tmp_path_factory: pytest.TempPathFactory) ->
     for kind, strategy in TRAINED + INSERTED + BASELINES:
         settings = [*KINDS[kind], "--model", data / "encoder", "--precision", "fp32"]
         if (kind, strategy) not in BASELINES:
-            settings += ["--num-train-epochs", "3", "--learning-rate", "3e-3"]
+            settings += ["--num-train-epochs", "1", "--learning-rate", "3e-3"]
         out = folder / f"{kind}-{strategy}"
         where = (data / f"{kind}.csv", "--out", out, "--strategy", strategy)
         ended = totune("train", *where, *settings, "--json")

@@ -76,7 +76,7 @@ def test_a_budget_skips_runs_and_the_same_command_without_it_runs_them(
     study = tmp_path / "study"
     where = (data / "reviews.csv", "--model", data / "encoder", "--out", study)
     chosen = ("--strategies", "fine-tuning", "--seeds", 2, "--per-device-train-batch-size", 4)
-    chosen += ("--num-train-epochs", 3, "--learning-rate", "1e-3")
+    chosen += ("--num-train-epochs", 3, "--learning-rate", "1e-3", "--fraction", "0.5")
     short = totune("compare", *where, *chosen, "--json", "--budget", "0.3")
     assert short.code == 0, short.err
     assert [run["seed"] for run in short.json["runs"]] == [0]

@@ -10,13 +10,13 @@ from totune import machine
 
 PROGRAM = """
 import ctypes, sys
-from totune.machine import keep_freed_memory
 
 def resident():
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * 4096
 
 if sys.argv[1] == "kept":
+    from totune.machine import keep_freed_memory
     assert keep_freed_memory()
 library = ctypes.CDLL(None)
 library.malloc.restype = ctypes.c_void_p

@@ -75,6 +75,10 @@ def test_an_unknown_metric_gets_the_nearest_name():
     assert get_metric("mse").higher_is_better is False
 
 
+def test_the_sign_makes_every_score_better_when_higher():
+    assert {name: metric.sign for name, metric in METRICS.items() if metric.sign < 0} == {"mse": -1}
+
+
 classes = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
@@ -14,6 +14,8 @@ OTHER = 4  # added to a code of type 0 it is that of type 1
 
 codes = st.integers(0, 8)
 sentences = st.lists(st.lists(st.tuples(codes, codes), min_size=1, max_size=6), min_size=1)
+# Each metric draws examples of its own: few of each are some hundred together.
+of_each = settings(max_examples=40)
 
 
 def pad(rows: list[list[int]]) -> np.ndarray:
@@ -82,6 +84,7 @@ def test_nothing_by_nothing_is_nothing(name: str):
     assert METRICS[name](none, none) == 0.0
 
 
+@of_each
 @given(sentences)
 @pytest.mark.parametrize("name", WORDS)
 def test_what_is_all_right_scores_one(name: str, rows: list[list[tuple[int, int]]]):
@@ -90,6 +93,7 @@ def test_what_is_all_right_scores_one(name: str, rows: list[list[tuple[int, int]
     assert METRICS[name](gold, gold) == expected
 
 
+@of_each
 @given(sentences, st.data())
 @pytest.mark.parametrize("name", WORDS)
 def test_weights_are_repeated_sentences(
@@ -114,6 +118,7 @@ def test_token_f1_is_the_macro_mean_of_all_words(rows: list[list[tuple[int, int]
     assert METRICS["token-f1"](gold, pred) == pytest.approx(expected)
 
 
+@of_each
 @given(sentences, st.integers(1, 4))
 @pytest.mark.parametrize("name", WORDS)
 def test_more_padding_changes_nothing(name: str, rows: list[list[tuple[int, int]]], more: int):

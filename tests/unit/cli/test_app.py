@@ -1,24 +1,29 @@
 """Each way of ending has its exit code and its words; tracebacks only on demand."""
 
+import inspect
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 import totune
-
-SRC = str(Path(totune.__file__).parents[1])
-PROGRAM = """
-import os, signal, typer
-signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs have it ignored
 from totune.cli.app import app, main
 from totune.errors import ConfigError, DataError, RunError
 
-@app.command()
-def fail(how: str):
+SRC = str(Path(totune.__file__).parents[1])
+Ended = subprocess.CompletedProcess[str]
+Here = Callable[..., Ended]
+
+
+def fail(how: str) -> None:
+    """A command of these tests' own, which ends as it is told."""
     if how == "data":
         raise DataError("reviews.csv row 3: no text.")
     if how == "config":
@@ -29,17 +34,49 @@ def fail(how: str):
         raise KeyError("lost")
     if how == "interrupt":
         os.kill(os.getpid(), signal.SIGINT)
-    typer.echo("x" * 1_000_000 if how == "long" else "done \\u2013")
+    typer.echo("x" * 1_000_000 if how == "long" else "done \u2013")
 
+
+PROGRAM = f"""
+import os, signal, typer
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs have it ignored
+from totune.cli.app import app, main
+from totune.errors import ConfigError, DataError, RunError
+
+{inspect.getsource(fail)}
+
+app.command()(fail)
 main()
 """
 
 
-def run(*arguments: str, **options: object) -> "subprocess.CompletedProcess[str]":
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
+    """Runs the program in this process, where nothing needs to be imported anew."""
+    added = typer.models.CommandInfo(name="fail", callback=fail)
+    monkeypatch.setattr(app, "registered_commands", [*app.registered_commands, added])
+
+    def call(*arguments: str) -> Ended:
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        assert isinstance(ended.value.code, int)
+        out, err = capfd.readouterr()
+        return Ended(arguments, ended.value.code, out, err)
+
+    return call
+
+
+def run(*arguments: str, **options: Any) -> Ended:
+    """Runs the program in a process of its own."""
     settings = {"capture_output": True, "text": True, **options}
     environment = {**os.environ, "PYTHONPATH": SRC, **settings.pop("env", {})}
     command = [sys.executable, "-c", PROGRAM, *arguments]
     return subprocess.run(command, env=environment, timeout=60, check=False, **settings)
+
+
+def test_in_a_process_of_its_own_it_ends_as_here(here: Here):
+    apart, ended = run("fail", "data"), here("fail", "data")
+    assert (apart.returncode, apart.stderr, apart.stdout) == (2, ended.stderr, ended.stdout)
 
 
 @pytest.mark.parametrize(
@@ -51,8 +88,8 @@ def run(*arguments: str, **options: object) -> "subprocess.CompletedProcess[str]
         ("bug", 1, "error: KeyError: 'lost' (a fault of totune; --debug shows where)\n"),
     ],
 )
-def test_a_fault_is_one_message_and_a_code(how: str, code: int, message: str):
-    ended = run("fail", how)
+def test_a_fault_is_one_message_and_a_code(here: Here, how: str, code: int, message: str):
+    ended = here("fail", how)
     assert (ended.returncode, ended.stderr, ended.stdout) == (code, message, "")
 
 
@@ -73,8 +110,8 @@ def test_an_interrupt_is_130_and_says_what_is_kept():
     [["fail"], ["fail", "not", "--colour"], ["nonsense"], ["--nonsense"], []],
     ids=["missing argument", "unknown option", "unknown command", "unknown global option", "none"],
 )
-def test_wrong_usage_is_2(arguments: list[str]):
-    ended = run(*arguments)
+def test_wrong_usage_is_2(here: Here, arguments: list[str]):
+    ended = here(*arguments)
     assert ended.returncode == 2
     assert "Usage: totune" in ended.stderr + ended.stdout
     assert "Traceback" not in ended.stderr
@@ -88,8 +125,15 @@ def test_wrong_usage_is_2(arguments: list[str]):
         (["fail", "bug"], {"TOTUNE_DEBUG": "1"}),
     ],
 )
-def test_debug_shows_the_traceback(arguments: list[str], environment: dict[str, str]):
-    ended = run(*arguments, env=environment)
+def test_debug_shows_the_traceback(
+    here: Here,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    environment: dict[str, str],
+):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    ended = here(*arguments)
     assert ended.returncode == 1
     assert "Traceback" in ended.stderr
     assert ended.stderr.endswith("error: KeyError: 'lost'\n")
@@ -109,8 +153,8 @@ def test_a_terminal_without_unicode_gets_a_substitute():
     assert (ended.returncode, ended.stdout) == (0, "done ?\n")
 
 
-def test_the_version_is_the_packages():
-    assert run("--version").stdout == f"totune {totune.__version__}\n"
+def test_the_version_is_the_packages(here: Here):
+    assert here("--version").stdout == f"totune {totune.__version__}\n"
 
 
 def test_python_m_totune_is_the_command_line():

@@ -38,7 +38,10 @@ def cycle(values: str, count: int = 20) -> list[str | None]:
         ("cf_primary_emotions/train.csv.gz", "sentence", None, "emotion", "classification"),
         ("cf_text_emotion/train.csv.gz", "content", None, "sentiment", "classification"),
         ("cf_political_bias/train.csv.gz", "text", None, "bias", "classification"),
-        ("sst2/train.tsv.gz", "sentence", None, "label", "classification"),
+        pytest.param(
+            *("sst2/train.tsv.gz", "sentence", None, "label", "classification"),
+            marks=pytest.mark.slow,  # 67,349 rows
+        ),
         ("rte/train.tsv.gz", "sentence1", "sentence2", "label", "classification"),
         ("mnli/train.tsv.gz", "sentence1", "sentence2", "gold_label", "classification"),
         ("qqp/train.tsv.gz", "question1", "question2", "is_duplicate", "classification"),

@@ -143,15 +143,17 @@ def test_sentences_of_a_tree_file_are_predicted(tmp_path: Path) -> None:
 @pytest.mark.shared
 def test_the_stanford_trees(shared: Path) -> None:
     folder = shared / "data" / "sst_trees"
-    assert len(read_table(folder / "train.txt.gz").whole or ()) == 8544
     five = load_dataset({"train": folder / "dev.txt", "test": folder / "test.txt.gz"})
     assert Counter(five.test.labels) == {"0": 279, "1": 633, "2": 389, "3": 510, "4": 399}
     assert len(read_table(folder / "dev.txt").without_parts()) == 1101
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_binary_stanford_trees(shared: Path) -> None:
-    data = load_dataset(shared / "data" / "sst_trees", label="polarity")
+    folder = shared / "data" / "sst_trees"
+    assert len(read_table(folder / "train.txt.gz").whole or ()) == 8544
+    data = load_dataset(folder, label="polarity")
     assert (len(data.dev), len(data.test)) == (872, 1821)
     assert Counter(data.test.labels) == {"negative": 912, "positive": 909}
     assert len(data.train) == 77_625  # of 98,794 annotated phrases; GLUE's SST-2 has 67,349

@@ -113,6 +113,19 @@ def test_tags_all_alike_are_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.shared
+def test_conll_2003_is_the_same_in_both_schemes(shared: Path) -> None:
+    folder = shared / "data" / "conll2003"
+    new, old = (
+        load_dataset({"train": folder / f"dev{kind}", "test": folder / f"test{kind}"})
+        for kind in (".txt.gz", ".iob1.txt.gz")
+    )
+    assert len(new.test) == 3453
+    assert len(set(new.test.documents or ())) == 231
+    assert old.digest() == new.digest()
+
+
+@pytest.mark.slow
+@pytest.mark.shared
 def test_conll_2003(shared: Path) -> None:
     data = load_dataset(shared / "data" / "conll2003")
     assert [len(split) for split in data.splits().values()] == [14041, 3250, 3453]

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.encoder_zoo import LAYERS, TINY, WIDTH, batch_of, tiny_config, tiny_encoder
+from tests.encoder_zoo import (
+    LAYERS,
+    TINY,
+    WIDTH,
+    batch_of,
+    tiny_config,
+    tiny_encoder,
+    with_encoders,
+)
 from torch import Tensor, nn
 from transformers import AlbertConfig, BertConfig, PretrainedConfig
 
@@ -30,8 +38,13 @@ from totune.tasks.classification import Classification
 
 PLACEMENTS = ("houlsby", "pfeiffer")
 SHARINGS = ("per-sublayer", "per-layer", "every-2")
-CASES = [(name, p) for name in TINY for p in PLACEMENTS if (name, p) != ("modernbert", "pfeiffer")]
-each_case = pytest.mark.parametrize(("name", "placement"), CASES)
+REFUSED = {("pfeiffer", "modernbert")}
+all_cases = pytest.mark.parametrize(
+    ("placement", "name"), with_encoders(PLACEMENTS, usual=PLACEMENTS, without=REFUSED)
+)
+each_case = pytest.mark.parametrize(
+    ("placement", "name"), with_encoders(PLACEMENTS, usual=("houlsby",), without=REFUSED)
+)
 
 
 @pytest.fixture
@@ -110,7 +123,7 @@ def test_with_zero_up_projections_the_encoder_is_as_before(
     assert torch.equal(states_of(encoder, batch), plain)
 
 
-@each_case
+@all_cases
 def test_every_layer_changes_and_is_restored_to_the_bit(
     name: str, placement: str, batch: Batch
 ) -> None:

@@ -34,7 +34,7 @@ from totune.tasks.base import UNKNOWN
 from totune.training import trainer as trainer_module
 from totune.training.history import EpochRecord
 from totune.training.inputs import open_source
-from totune.training.trainer import TrainingSettings
+from totune.training.trainer import Trainer, TrainingSettings
 
 HEAD = Phase("head", (Group("head", 3e-3),), LinearDecay(0.1), Epochs(2))
 TOP = Phase("top", (Group("head", 1e-4), Group("layer.4", 1e-4)), Constant(), Epochs(2))
@@ -49,6 +49,13 @@ def tiny() -> TinyTask:
 
 def fresh() -> Model:
     return tiny_model(short("fine-tuning"), "bert", 3)[0]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tiny: TinyTask) -> tuple[Model, Trainer]:
+    """A model after the whole plan, and its trainer."""
+    model = fresh()
+    return model, fit(model, PLAN, tiny)
 
 
 class Notes(Progress):
@@ -89,13 +96,14 @@ def test_phases_follow_each_other(tiny: TinyTask) -> None:
     assert 0 < history.step_seconds <= history.train_seconds
 
 
-def test_each_phase_reads_what_is_frozen_from_the_cache(tiny: TinyTask, tmp_path: Path) -> None:
+def test_each_phase_reads_what_is_frozen_from_the_cache(
+    tiny: TinyTask, undisturbed: tuple[Model, Trainer], tmp_path: Path
+) -> None:
     cache = FeatureCache(tmp_path, budget_bytes=10**8)
-    cached, whole = fresh(), fresh()
+    cached, (whole, _) = fresh(), undisturbed
     history = fit(cached, PLAN, tiny, cache=cache).history
     assert [e.cached for e in history.epochs] == [True] * 4 + [False] * 2
     assert len(cache.entries()) == 4  # of train and dev: the top pooled, the third layer
-    fit(whole, PLAN, tiny)
     assert_same_training(cached, whole)
 
 
@@ -109,12 +117,11 @@ def test_without_room_in_the_cache_results_are_the_same(tiny: TinyTask, tmp_path
 
 @pytest.mark.parametrize("step", [2, 5, 8, 11, 16, 18])
 def test_killed_in_the_middle_of_any_epoch_it_continues(
-    tiny: TinyTask, tmp_path: Path, step: int
+    tiny: TinyTask, undisturbed: tuple[Model, Trainer], tmp_path: Path, step: int
 ) -> None:
-    whole, killed, resumed = fresh(), fresh(), fresh()
-    expected, path = fit(whole, PLAN, tiny), tmp_path / "checkpoint.pt"
+    (whole, expected), resumed, path = undisturbed, fresh(), tmp_path / "checkpoint.pt"
     with pytest.raises(Killed):
-        fit(killed, PLAN, tiny, checkpoint=path, progress=Notes(step))
+        fit(fresh(), PLAN, tiny, checkpoint=path, progress=Notes(step))
     notes, told = Notes(), list[EpochRecord]()
     trainer = fit(resumed, PLAN, tiny, checkpoint=path, progress=notes, on_epoch=told.append)
     finished = (step - 1) // 3
@@ -127,9 +134,10 @@ def test_killed_in_the_middle_of_any_epoch_it_continues(
     assert all(torch.equal(p, whole.get_parameter(n)) for n, p in resumed.named_parameters())
 
 
-def test_killed_twice_it_still_ends_the_same(tiny: TinyTask, tmp_path: Path) -> None:
-    whole, resumed, path = fresh(), fresh(), tmp_path / "checkpoint.pt"
-    fit(whole, PLAN, tiny)
+def test_killed_twice_it_still_ends_the_same(
+    tiny: TinyTask, undisturbed: tuple[Model, Trainer], tmp_path: Path
+) -> None:
+    (whole, _), resumed, path = undisturbed, fresh(), tmp_path / "checkpoint.pt"
     for steps in (7, 5):
         with pytest.raises(Killed):
             fit(fresh(), PLAN, tiny, checkpoint=path, progress=Notes(steps))

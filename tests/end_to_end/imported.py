@@ -1,0 +1,10 @@
+"""What a server of commands imports ahead: every module of totune, and so what those import."""
+
+import importlib
+import pkgutil
+
+import totune
+
+for _found in pkgutil.walk_packages(totune.__path__, "totune."):
+    if not _found.name.endswith(".__main__"):  # which would run
+        importlib.import_module(_found.name)
