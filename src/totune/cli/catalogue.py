@@ -59,10 +59,17 @@ def encoder_entries() -> list[Entry]:
     from totune.encoders.sources import ALIASES
 
     aliases = [Entry("encoders", name, f"Short for {hub}.", ()) for name, hub in ALIASES.items()]
-    return aliases + [
+    types = [
         Entry("encoders", name, "Any model of this type, by hub id or folder.", ())
         for name in sorted(LAYOUTS)
     ]
+    words = [
+        Entry(
+            "encoders", "elmo", "A folder of totune convert-elmo, or of totune pretrain elmo.", ()
+        ),
+        Entry("encoders", "flair", "A folder with both of Flair's character language models.", ()),
+    ]
+    return aliases + types + words
 
 
 def recipe_entries() -> list[Entry]:
@@ -109,7 +116,10 @@ def _default(field: "dataclasses.Field[Any]") -> str | None:
 
 
 def type_text(hint: Any) -> str:
-    """A type as a person would write its values: `top | scalar-mix`, `int`, `float | none`."""
+    """A type as a person would write its values: `top | scalar-mix`, `int`, `[int, ...]`."""
+    if typing.get_origin(hint) is tuple:
+        inner = ("..." if one is ... else type_text(one) for one in typing.get_args(hint))
+        return f"[{', '.join(inner)}]"
     if typing.get_origin(hint) is Literal:
         return " | ".join(map(str, typing.get_args(hint)))
     if typing.get_origin(hint) in (typing.Union, types.UnionType):

@@ -64,7 +64,8 @@ def test_a_class_without_fields_has_no_options():
         (int, "int"),
         (Literal["a", 1], "a | 1"),
         (Literal["a"] | None, "a | none"),
-        (tuple[str, ...], "tuple[str, ...]"),
+        (tuple[str, ...], "[str, ...]"),
+        (tuple[int | Literal["all"], ...] | None, "[int | all, ...] | none"),
     ],
 )
 def test_types_are_written_as_their_values(hint: Any, text: str):
