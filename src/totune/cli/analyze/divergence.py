@@ -32,23 +32,48 @@ EXAMPLES = examples(
 )
 
 
+Data = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA",
+        help="The corpora: .txt files with a text per line (packed or not), tables, folders "
+        "with train/dev/test files, hub:NAME or example:rotten-tomatoes.",
+    ),
+]
+Reference = Annotated[
+    list[str],
+    typer.Option(
+        metavar="CORPUS",
+        help="What they are compared with, such as a sample of what the encoder was "
+        "pretrained on; given several times, all of it together.",
+    ),
+]
+ScoreFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="A csv or json file with what strategies score: corpus, frozen, tuned.",
+    ),
+]
+Studies = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=DIR",
+        help="The study of a corpus, whose mean test scores are read; repeatable.",
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        metavar="DIR",
+        help="Where the result is written; in a study's folder its report shows it too.",
+    ),
+]
+
+
 def run(
-    data: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="DATA",
-            help="The corpora: .txt files with a text per line (packed or not), tables, folders "
-            "with train/dev/test files, hub:NAME or example:rotten-tomatoes.",
-        ),
-    ],
-    reference: Annotated[
-        list[str],
-        typer.Option(
-            metavar="CORPUS",
-            help="What they are compared with, such as a sample of what the encoder was "
-            "pretrained on; given several times, all of it together.",
-        ),
-    ],
+    data: Data,
+    reference: Reference,
     text: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Column of the text in tables. Detected if not named."),
@@ -57,23 +82,10 @@ def run(
         str | None, typer.Option(metavar="COLUMN", help="Column of the second text, for pairs.")
     ] = None,
     by: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column that splits a table into corpora."),
+        str | None, typer.Option(metavar="COLUMN", help="Column that splits a table into corpora.")
     ] = None,
-    scores: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A csv or json file with what strategies score: corpus, frozen, tuned.",
-        ),
-    ] = None,
-    study: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=DIR",
-            help="The study of a corpus, whose mean test scores are read; repeatable.",
-        ),
-    ] = None,
+    scores: ScoreFile = None,
+    study: Studies = None,
     frozen: Annotated[
         str, typer.Option(help="The strategy whose scores are called frozen.")
     ] = "feature-extraction",
@@ -82,13 +94,7 @@ def run(
     ] = "fine-tuning",
     encoding: Annotated[str | None, typer.Option(help="Of text files; UTF-8 if not named.")] = None,
     set: Set = None,
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="DIR",
-            help="Where the result is written; in a study's folder its report shows it too.",
-        ),
-    ] = Path("analysis"),
+    out: Out = Path("analysis"),
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
