@@ -80,6 +80,19 @@ OPTIONS = [
 ]
 
 
+BERT_OPTIONS = [
+    *OPTIONS,
+    option(
+        "short_length",
+        int | None,
+        TRAINING,
+        "Pieces of a row in the first part of the training, which learns faster from short rows; "
+        "the preset's if not named.",
+    ),
+    option("short_ratio", float, TRAINING, "Share of the training that reads short rows.", 0.9),
+]
+
+
 @app.command(
     "bert",
     epilog=examples(
@@ -102,7 +115,7 @@ OPTIONS = [
         ),
     ),
 )
-@takes(OPTIONS)
+@takes(BERT_OPTIONS)
 def bert(
     corpus: Corpus,
     out: Out,

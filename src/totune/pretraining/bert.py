@@ -21,13 +21,14 @@ from totune.encoders.loading import load_encoder, quiet
 from totune.encoders.sources import resolve
 from totune.encoders.transformers import TransformersEncoder
 from totune.errors import ConfigError, ModelError
+from totune.pretraining.course import Course, Stage
 from totune.pretraining.masked import MaskedObjective
 from totune.pretraining.pairs import pairable
 from totune.pretraining.presets import BERT_PRESETS, CONTINUED, BertPreset, find_preset
 from totune.pretraining.record import Pretrained
 from totune.pretraining.session import Ready, Session, Texts
 from totune.pretraining.settings import PretrainingSettings
-from totune.pretraining.store import open_store
+from totune.pretraining.store import Store, open_store
 from totune.pretraining.tokenising import Pieces
 from totune.pretraining.vocabulary import check_tokenizer, learn_pieces, read_tokenizer
 from totune.progress import Progress
@@ -119,6 +120,9 @@ def _check_choices(
         for name in ("--vocab-size", "--cased")
         if tokenizer and not model and given[name]
     ]
+    short, length = settings.short_length, settings.max_length
+    if short is not None and length is not None and short >= length:
+        faults.append(f"--short-length {short} must be below --max-length {length}.")
     if faults:
         raise ConfigError(faults)
 
@@ -222,14 +226,30 @@ def _ready(
     base: Any = network.base_model
     encoder = TransformersEncoder(base)
     length = min(int(session.settings.max_length or 0), encoder.max_length)
-    limit = length - objective.frame.size(2 if next_sentence else 1)
-    if limit < 2:
-        raise ConfigError(f"--max-length {length} leaves no room for text; choose 8 or more.")
     backend: Any = tokenizer
     how = Pieces(backend.backend_tokenizer.to_str())
     store = open_store(texts.train, texts.validation, how, session.progress, len(tokenizer))
-    train, validation = texts.rows(store, limit)
-    if next_sentence:
+    batch_size, short = int(session.settings.batch_size or 0), session.settings.short_length
+    lengths = [(length, batch_size)]
+    if short is not None and short < length and session.settings.short_ratio:
+        lengths.insert(0, (short, batch_size * (length // short)))
+    framed = objective.frame.size(2 if next_sentence else 1)
+    stages = [_stage(texts, store, each, framed, next_sentence, rows) for each, rows in lengths]
+    course = Course(tuple(stages), session.settings.short_ratio if len(stages) > 1 else 0.0)
+    facts = {"vocab_size": len(tokenizer), "rows": len(stages[-1].train), "notes": notes}
+    return Ready(objective, encoder, course, facts)
+
+
+def _stage(
+    texts: Texts, store: Store, length: int, framed: int, pairs: bool, batch_size: int
+) -> Stage:
+    """Rows of up to `length` pieces, of which `framed` are special ones."""
+    if length - framed < 2:
+        raise ConfigError(
+            f"Rows of {length} pieces leave no room for text: choose a --max-length, and a "
+            "--short-length, of 8 or more."
+        )
+    train, validation = texts.rows(store, length - framed)
+    if pairs:
         train, validation = pairable(train), pairable(validation)
-    facts = {"vocab_size": len(tokenizer), "rows": len(train), "notes": notes}
-    return Ready(objective, encoder, train, validation, facts)
+    return Stage(train, validation, batch_size)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from totune.pretraining.rows import Rows
+from totune.pretraining.course import Course
 from totune.pretraining.settings import PretrainingSettings
 
 EVALUATIONS = 10  # in equal parts of the training, where no number of steps is chosen
@@ -24,15 +24,14 @@ class Budget:
     warmup_ratio: float
 
     @classmethod
-    def of(cls, settings: PretrainingSettings, rows: Rows) -> "Budget":
+    def of(cls, settings: PretrainingSettings, course: Course) -> "Budget":
         """From what was chosen; the whole text once if nothing was."""
-        assert settings.batch_size is not None
+        per_step = max(course.words, 1e-9)
         limits = [] if settings.max_steps is None else [settings.max_steps]
         if settings.max_words is not None:
-            read = settings.max_words / max(1, rows.words) * len(rows)
-            limits.append(max(1, math.ceil(read / settings.batch_size)))
+            limits.append(max(1, math.ceil(settings.max_words / per_step - 1e-6)))
         if not limits and settings.max_seconds is None:
-            limits.append(max(1, len(rows) // settings.batch_size))
+            limits.append(max(1, math.floor(course.corpus_words / per_step + 1e-6)))
         return cls(min(limits, default=None), settings.max_seconds, settings.warmup_ratio)
 
     def share(self, step: int, seconds: float) -> float:

@@ -53,11 +53,20 @@ def _training(facts: Mapping[str, Any]) -> Rows:
         *notes,
         ("options", ", ".join(chosen) or "none"),
         ("read", f"{facts['words']:,} words, {facts['tokens']:,} tokens, {facts['steps']:,} steps"),
-        ("a step", f"{settings['batch_size']} rows of up to {settings['max_length']} tokens"),
+        ("a step", _step(facts)),
         ("learning rate", f"{settings['learning_rate']:g}, AdamW, linear after warming up"),
         ("precision", facts["precision"]),
         ("seed", settings["seed"]),
     ]
+
+
+def _step(facts: Mapping[str, Any]) -> str:
+    settings = facts["settings"]
+    whole = f"{settings['batch_size']} rows of up to {settings['max_length']} tokens"
+    short = settings.get("short_length")
+    if short is None or facts.get("turned") is None:
+        return whole
+    return f"rows of up to {short} tokens; from step {facts['turned']:,} on {whole}"
 
 
 def _results(facts: Mapping[str, Any]) -> Rows:

@@ -13,6 +13,7 @@ from totune.encoders.loading import load_encoder
 from totune.encoders.sources import resolve
 from totune.encoders.words import Vocabulary, WordTokenizer
 from totune.errors import ConfigError, ModelError
+from totune.pretraining.course import Course, Stage
 from totune.pretraining.bilm import BilmObjective
 from totune.pretraining.presets import CONTINUED, ELMO_PRESETS, find_preset
 from totune.pretraining.record import Pretrained
@@ -96,7 +97,8 @@ def pretrain_elmo(
             softmax = WordSoftmax(encoder.options.projection_size, words)
         objective = BilmObjective(encoder, tokenizer, softmax)
         train, validation = texts.rows(store, int(complete.max_length or 0) - _MARKERS)
-        return Ready(objective, encoder, train, validation, _facts(store, softmax, len(train)))
+        course = Course((Stage(train, validation, int(complete.batch_size or 0)),))
+        return Ready(objective, encoder, course, _facts(store, softmax, len(train)))
 
     return session.run(build)
 
@@ -107,6 +109,8 @@ def _check_choices(model: str | None, clip: float | None, settings: PretrainingS
         faults.append("--clip cannot go with --model, whose clips are fixed; leave one out.")
     if clip is not None and not clip > 0:
         faults.append(f"--clip {clip} must be greater than 0; leave it out for no limit.")
+    if settings.short_length is not None:
+        faults.append("--short-length is for bert: a BiLSTM reads one word after the other anyway.")
     length = settings.max_length
     if length is not None and not _LEAST_LENGTH <= length <= MAX_WORDS:
         faults.append(f"--max-length {length} must be from {_LEAST_LENGTH} to {MAX_WORDS} words.")

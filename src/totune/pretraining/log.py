@@ -25,6 +25,7 @@ class Curve:
         words: read, told apart by white space.
         tokens: read.
         operations: floating-point ones of matrix products.
+        turned: the step at which whole rows began, None before.
         evaluations: what each found, and when.
     """
 
@@ -34,6 +35,7 @@ class Curve:
     words: float = 0.0
     tokens: int = 0
     operations: float = 0.0
+    turned: int | None = None
     evaluations: list[dict[str, float]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:

@@ -10,14 +10,14 @@ import numpy as np
 from totune import machine
 from totune.errors import RunError
 from totune.pretraining.budget import EVALUATIONS, Budget
+from totune.pretraining.course import Course
 from totune.pretraining.files import telling
 from totune.pretraining.log import LOG, Curve, Log, Window
 from totune.pretraining.measuring import matrix_rate
 from totune.pretraining.objective import Objective
 from totune.pretraining.record import CHECKPOINT
-from totune.pretraining.rows import Rows
 from totune.pretraining.settings import PretrainingSettings
-from totune.pretraining.stepping import Stepper
+from totune.pretraining.stepping import Place, Stepper
 from totune.progress import Progress
 from totune.training.checkpoints import (
     load_checkpoint,
@@ -38,8 +38,7 @@ class Loop:
 
     Args:
         objective: what is trained.
-        train: rows to learn from.
-        validation: rows held out.
+        course: what is read.
         settings: complete.
         folder: of the log and the checkpoint.
         identity: a checkpoint of another one is not read.
@@ -55,26 +54,24 @@ class Loop:
     def __init__(
         self,
         objective: Objective,
-        train: Rows,
-        validation: Rows,
+        course: Course,
         settings: PretrainingSettings,
         folder: Path,
         identity: str,
         progress: Progress,
         devices: Devices,
     ) -> None:
-        self.settings, self.validation = settings, validation
+        self.settings, self.course = settings, course
         self.progress, self.devices = progress, devices
         self.precision = machine.choose_precision(settings.precision, devices.device)
         self.rate = matrix_rate(self.precision, devices.device) * devices.world
-        self.budget = Budget.of(settings, train)
+        self.budget = Budget.of(settings, course)
         self.curve = Curve()
-        self._stepper = Stepper(objective, train, settings, devices, self.precision)
+        self._stepper = Stepper(objective, course, settings, devices, self.precision)
         self._checkpoint, self._identity = folder / CHECKPOINT, identity
         self._window = Window()
         self._began = self._saved = self._told = 0.0
         self._kept = 0  # the step of the last checkpoint
-        self._words = train.words / max(1, len(train)) * float(settings.batch_size or 1)
         self._resume(objective)
         self._log = Log(folder / LOG, self.curve.step) if devices.is_main else None
 
@@ -106,11 +103,12 @@ class Loop:
         curve = self.curve
         began = time.perf_counter()
         factor = self.budget.factor(share)
-        sums, drawn = self._stepper.step(curve.step, factor)
+        place = self._place(share)
+        sums, drawn = self._stepper.step(place, factor)
         curve.step += 1
         curve.tokens += drawn.tokens
-        curve.words += self._words
-        curve.operations += drawn.tokens * self._stepper.operations
+        curve.words += self.course.stages[place.stage].words
+        curve.operations += drawn.tokens * self._stepper.operations[place.stage]
         self._window.add(sums, drawn)
         if curve.step % LOG_STEPS == 0:
             self._write(factor)
@@ -123,6 +121,20 @@ class Loop:
             self._save()
         elif time.perf_counter() - self._saved > CHECKPOINT_SECONDS:
             self._save()
+
+    def _place(self, share: float) -> Place:
+        """Where the training is; once it has turned to whole rows it stays with them."""
+        curve = self.curve
+        if curve.turned is None and self.course.at(share):
+            curve.turned = curve.step
+        if curve.turned is None:
+            return Place(curve.step, 0, curve.step)
+        return Place(curve.step, 1, curve.step - curve.turned)
+
+    @property
+    def _stage(self) -> int:
+        """The stage of the last step."""
+        return 0 if self.curve.turned is None else 1
 
     def _clock(self) -> float:
         """Seconds since the beginning, as the main process counts them."""
@@ -143,14 +155,16 @@ class Loop:
 
     def _evaluate(self, whole: bool) -> dict[str, float]:
         limit = None if whole else EVALUATION_PIECES
-        found = self._stepper.evaluate(self.validation, limit)
+        stage = len(self.course.stages) - 1 if whole else self._stage
+        found = self._stepper.evaluate(stage, limit)
         if not math.isfinite(found["perplexity"]):
             raise RunError(self._diverged(found["perplexity"]))
         curve = self.curve
         curve.seconds = time.perf_counter() - self._began
         at = {"step": curve.step, "words": round(curve.words), "seconds": round(curve.seconds, 1)}
         if not whole:
-            curve.evaluations.append({**at, **found})
+            length = self.course.stages[stage].validation.limit
+            curve.evaluations.append({**at, "row_length": length, **found})
         if self._log is not None:
             self._log.write({**at, "held_out": "all" if whole else "some", **found})
         shown = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in found.items())
@@ -175,7 +189,7 @@ class Loop:
             **(losses if len(losses) > 1 else {}),
             "learning_rate": (self.settings.learning_rate or 0.0) * factor,
             "tokens_per_second": round(speed),
-            "matrix_share": round(speed * self._stepper.operations / self.rate, 4),
+            "matrix_share": round(speed * self._stepper.operations[self._stage] / self.rate, 4),
         }
         if self._log is not None:
             self._log.write(line)

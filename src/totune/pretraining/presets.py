@@ -20,12 +20,14 @@ class Training:
         max_length: pieces or words of a row, what frames them included.
         batch_size: rows of an optimizer step.
         learning_rate: at its peak.
+        short_length: pieces of a row in the first part of the training; None for whole rows only.
     """
 
     vocab_size: int
     max_length: int
     batch_size: int
     learning_rate: float
+    short_length: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,10 @@ def _elmo(projection: int, cells: int, character: int, filters: tuple[int, ...])
 BERT_PRESETS: Mapping[str, BertPreset] = {
     "tiny": BertPreset("tests: seconds", 168_320, 2, 64, 2, Training(1_000, 64, 16, 2e-3)),
     "mini": BertPreset(
-        "a processor: an hour", 5_289_984, 4, 256, 4, Training(8_192, 128, 16, 1e-3)
+        "a processor: an hour", 5_289_984, 4, 256, 4, Training(8_192, 128, 16, 1e-3, 32)
     ),
     "small": BertPreset(
-        "a GPU: half an hour", 33_675_264, 8, 512, 8, Training(16_384, 128, 256, 7e-4)
+        "a GPU: half an hour", 33_675_264, 8, 512, 8, Training(16_384, 128, 256, 7e-4, 32)
     ),
 }
 ELMO_PRESETS: Mapping[str, ElmoPreset] = {

@@ -14,6 +14,7 @@ from totune import machine
 from totune.errors import DataError
 from totune.pretraining.card import write_card
 from totune.pretraining.corpus import HUB, Corpus, hold_out, read_corpus
+from totune.pretraining.course import Course
 from totune.pretraining.files import telling
 from totune.pretraining.loop import Loop
 from totune.pretraining.objective import Objective
@@ -55,7 +56,7 @@ class Texts:
         return texts
 
     def rows(self, store: Store, limit: int) -> tuple[Rows, Rows]:
-        """The rows of both."""
+        """The rows of both, of up to `limit` pieces."""
         border = store.train_documents
         train = cut_rows(store, 0, border, limit, self.train.words)
         last = border + len(self.validation)
@@ -116,8 +117,7 @@ class Session:
         machine.reset_peak_memory(self.devices.device)
         loop = Loop(
             ready.objective,
-            ready.train,
-            ready.validation,
+            ready.course,
             self.settings,
             self.out,
             self.identity,
@@ -145,6 +145,7 @@ class Session:
                 "trained": _size(ready.objective),
             },
             "steps": curve.step,
+            "turned": curve.turned,
             "words": round(curve.words),
             "tokens": curve.tokens,
             "validation": validation,
@@ -185,15 +186,13 @@ class Ready:
     Attributes:
         objective: with its model.
         encoder: the part of it that tasks use.
-        train: rows to learn from.
-        validation: rows held out.
+        course: what is read.
         facts: what else is worth recording.
     """
 
     objective: Objective
     encoder: nn.Module
-    train: Rows
-    validation: Rows
+    course: Course
     facts: Mapping[str, Any]
 
 

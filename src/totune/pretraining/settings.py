@@ -19,6 +19,9 @@ class PretrainingSettings:
         max_length: pieces or words of a row, what frames them included.
         batch_size: rows of an optimizer step, over all processes.
         gradient_accumulation_steps: parts that a step is computed in, to need less memory.
+        short_length: pieces of a row in the first part of the training (bert); a step then reads
+            more rows, about as many pieces.
+        short_ratio: share of the training that reads such rows.
         learning_rate: at its peak.
         warmup_ratio: share of the training in which the rate rises.
         weight_decay: decoupled, of matrices.
@@ -35,6 +38,8 @@ class PretrainingSettings:
     max_length: int | None = None
     batch_size: int | None = None
     gradient_accumulation_steps: int = 1
+    short_length: int | None = None
+    short_ratio: float = 0.9
     learning_rate: float | None = None
     warmup_ratio: float = 0.06
     weight_decay: float = 0.01
@@ -55,7 +60,10 @@ class PretrainingSettings:
         ]
         faults += [
             f"{name}={value!r} must be from 0 to below 1."
-            for name, value in (("warmup_ratio", self.warmup_ratio),)
+            for name, value in (
+                ("warmup_ratio", self.warmup_ratio),
+                ("short_ratio", self.short_ratio),
+            )
             if not 0 <= value < 1
         ]
         faults += [
@@ -75,6 +83,6 @@ class PretrainingSettings:
 
 
 _POSITIVE = frozenset(
-    "vocab_size max_length batch_size gradient_accumulation_steps learning_rate max_grad_norm "
+    "vocab_size max_length short_length batch_size gradient_accumulation_steps learning_rate max_grad_norm "
     "max_steps max_words max_seconds eval_steps".split()
 )

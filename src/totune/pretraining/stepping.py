@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,27 @@ import torch
 from torch import Tensor, nn
 
 from totune.machine import Precision
+from totune.pretraining.course import Course
 from totune.pretraining.measuring import count_operations
 from totune.pretraining.objective import Drawn, Objective
-from totune.pretraining.rows import Order, Rows
+from totune.pretraining.rows import Order
 from totune.pretraining.settings import PretrainingSettings
 from totune.training.devices import Devices
 from totune.training.optimizer import build_optimizer, set_rates, trainable
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a training is: `step` in all, and `within` its stage, both from 0."""
+
+    step: int
+    stage: int
+    within: int
+
+    @property
+    def next(self) -> "Place":
+        """Of the next step, if the stage goes on."""
+        return Place(self.step + 1, self.stage, self.within + 1)
 
 
 class Stepper:
@@ -23,33 +39,35 @@ class Stepper:
 
     Args:
         objective: moved to the device of this process.
-        rows: to train on.
+        course: what to train on.
         settings: complete.
         devices: the processes that share each step.
         precision: to compute in.
 
     Attributes:
         optimizer: AdamW.
-        operations: floating-point ones of matrix products, for each token that is read.
+        operations: floating-point ones of matrix products, for each token that is read, by stage.
     """
 
     def __init__(
         self,
         objective: Objective,
-        rows: Rows,
+        course: Course,
         settings: PretrainingSettings,
         devices: Devices,
         precision: Precision,
     ) -> None:
-        assert settings.batch_size is not None
         assert settings.learning_rate is not None
-        self.objective, self.rows, self.settings = objective, rows, settings
+        self.objective, self.course, self.settings = objective, course, settings
         self._devices, self._precision = devices, precision
-        self._order = Order(len(rows), settings.batch_size, settings.seed, rows.limit)
-        self._ahead: tuple[int, Future[Drawn]] | None = None
+        self._orders = [
+            Order(len(stage.train), stage.batch_size, settings.seed, stage.train.limit)
+            for stage in course.stages
+        ]
+        self._ahead: tuple[Place, Future[Drawn]] | None = None
         self._pool: ThreadPoolExecutor | None = None
         objective.to(devices.device)
-        self.operations = self._count()
+        self.operations = [self._count(stage) for stage in range(len(course.stages))]
         self._wrapped = devices.wrap(objective)
         self.optimizer = build_optimizer(_groups(objective, settings))
 
@@ -60,17 +78,17 @@ class Stepper:
             yield
         self._pool = self._ahead = None
 
-    def step(self, number: int, factor: float) -> tuple[dict[str, Tensor], Drawn]:
+    def step(self, place: Place, factor: float) -> tuple[dict[str, Tensor], Drawn]:
         """One step.
 
         Args:
-            number: of the step, from 0; decides what is read, and what is left to chance.
+            place: decides what is read, and what is left to chance.
             factor: of the peak rate.
 
         Returns:
             This process's sums, on its device, and what all processes read.
         """
-        drawn = self._drawn(number)
+        drawn = self._drawn(place)
         set_rates(self.optimizer, factor)
         parts, counts = self._parts(drawn)
         totals: dict[str, Tensor] = {}
@@ -85,13 +103,14 @@ class Stepper:
         self.optimizer.zero_grad(set_to_none=True)
         return totals, drawn
 
-    def evaluate(self, rows: Rows, limit: int | None = None) -> dict[str, float]:
-        """What the objective tells of other rows.
+    def evaluate(self, stage: int, limit: int | None = None) -> dict[str, float]:
+        """What the objective tells of rows held out.
 
         Args:
-            rows: held out.
+            stage: whose rows.
             limit: pieces after which it is enough; the rows are then spread over all.
         """
+        rows = self.course.stages[stage].validation
         which = np.arange(len(rows))
         if limit is not None:
             wanted = max(1, limit // rows.limit)
@@ -99,7 +118,7 @@ class Stepper:
         self.objective.eval()
         sums: dict[str, float] = {}
         targets: dict[str, int] = {}
-        size = int(self.settings.batch_size or 1)
+        size = self.course.stages[stage].batch_size
         for number, start in enumerate(range(0, len(which), size)):
             drawn = self.objective.draw(rows, which[start : start + size], seed=number)
             for name, value in self._sums(drawn).items():
@@ -125,16 +144,17 @@ class Stepper:
                 totals[name] = totals.get(name, 0) + value.float() * counts
         return self.total(totals)
 
-    def _drawn(self, number: int) -> Drawn:
+    def _drawn(self, place: Place) -> Drawn:
         ahead, self._ahead = self._ahead, None
-        drawn = ahead[1].result() if ahead and ahead[0] == number else self._draw(number)
+        drawn = ahead[1].result() if ahead and ahead[0] == place else self._draw(place)
         if self._pool is not None:
-            self._ahead = number + 1, self._pool.submit(self._draw, number + 1)
+            self._ahead = place.next, self._pool.submit(self._draw, place.next)
         return drawn
 
-    def _draw(self, number: int) -> Drawn:
-        seed = int(np.random.SeedSequence((self.settings.seed, number)).generate_state(1)[0])
-        return self.objective.draw(self.rows, self._order.rows_of(number), seed)
+    def _draw(self, place: Place) -> Drawn:
+        seed = int(np.random.SeedSequence((self.settings.seed, place.step)).generate_state(1)[0])
+        rows = self._orders[place.stage].rows_of(place.within)
+        return self.objective.draw(self.course.stages[place.stage].train, rows, seed)
 
     def _parts(self, drawn: Drawn) -> tuple[list[np.ndarray], bool]:
         """The rows of this process in parts, and whether they count."""
@@ -166,8 +186,8 @@ class Stepper:
         silent: AbstractContextManager[Any] = wrapped.no_sync()
         return silent
 
-    def _count(self) -> float:
-        drawn = self._draw(0)
+    def _count(self, stage: int) -> float:
+        drawn = self._draw(Place(0, stage, 0))
         own = self._parts(drawn)[0][0]
         device = self._devices.device
         part = {name: one.to(device) for name, one in self.objective.part(drawn, own).items()}

@@ -24,7 +24,7 @@ from totune.pretraining import (
     session,
 )
 from totune.pretraining.budget import Budget
-from totune.pretraining.stepping import Stepper
+from totune.pretraining.stepping import Place, Stepper
 
 KINDS = {"bert": pretrain_bert, "elmo": pretrain_elmo}
 SHORT = {"max_steps": 12, "eval_steps": 5, "batch_size": 8, "precision": "fp32"}
@@ -93,8 +93,8 @@ def stopped_at(number: int) -> Iterator[None]:
     """A person interrupts before this step."""
     step = Stepper.step
 
-    def stopping(self: Stepper, at: int, factor: float) -> Any:
-        if at == number:
+    def stopping(self: Stepper, at: Place, factor: float) -> Any:
+        if at.step == number:
             raise KeyboardInterrupt
         return step(self, at, factor)
 
@@ -119,6 +119,41 @@ def test_what_was_interrupted_goes_on_to_the_same_bits(
             assert (out / name).read_bytes() == (whole / name).read_bytes()
     assert log_of(out) == log_of(whole)
     assert not (out / "checkpoint.pt").exists()
+
+
+def test_short_rows_come_first(text: Path, tmp_path: Path) -> None:
+    """Four short rows for each whole one, then whole rows, also where it is interrupted there."""
+    settings = {"short_length": 16, "short_ratio": 0.75}
+    whole, again = tmp_path / "whole", tmp_path / "again"
+    found = pretrain("bert", text, whole, **settings)
+    lines = [line for line in log_of(whole) if "held_out" in line]
+    assert [line["step"] for line in lines] == [5, 10, 12]
+    lengths = [row["row_length"] for row in found.facts["evaluations"]]
+    assert lengths == [14, 62]  # without the special pieces; it turns after 9 of 12 steps
+    assert load_encoder(str(whole)).encoder.max_length == 64
+    assert "rows of up to 16 tokens; from step 9 on 8 rows" in (whole / "README.md").read_text()
+    with stopped_at(11), pytest.raises(KeyboardInterrupt):
+        pretrain("bert", text, again, **settings)
+    pretrain("bert", text, again, **settings)
+    assert log_of(again) == log_of(whole)
+    model = "model.safetensors"
+    assert (again / model).read_bytes() == (whole / model).read_bytes()
+    plain = pretrain("bert", text, tmp_path / "plain")
+    assert found.facts["steps"] == plain.facts["steps"]
+    assert found.facts["words"] != plain.facts["words"]
+
+
+def test_words_are_counted_over_both_parts(text: Path, tmp_path: Path) -> None:
+    wanted = {"max_steps": None, "max_words": 5_000, "short_length": 16}
+    found = pretrain("bert", text, tmp_path / "out", **wanted)
+    assert found.facts["words"] == pytest.approx(5_000, rel=0.05)
+
+
+def test_short_rows_are_shorter_and_of_word_pieces(text: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--short-length 64 must be below --max-length 32"):
+        pretrain("bert", text, tmp_path, short_length=64, max_length=32)
+    with pytest.raises(ConfigError, match="--short-length is for bert"):
+        pretrain("elmo", text, tmp_path, short_length=16)
 
 
 def test_a_step_in_parts_is_the_same_step(finished: Pretrained, text: Path, tmp_path: Path) -> None:
