@@ -27,8 +27,8 @@ from totune.progress import Progress
 from totune.registry import options_of
 from totune.report.document import Section
 from totune.strategies.base import STRATEGIES
+from totune.study.context import Context
 from totune.study.records import RunRecord
-from totune.study.run import Context
 
 TRIED: dict[Family, str] = {  # the strategy of each family that is costed and recommended
     "frozen": "feature-extraction",

@@ -22,10 +22,11 @@ from totune.report.document import Section
 from totune.strategies.base import Count, Strategy
 from totune.strategies.coverage import trained_names
 from totune.study.config import Member
+from totune.study.context import Context
 from totune.study.execute import Runs, check_plans, execute, tokenize_splits
 from totune.study.prepare import Settings, configurations, prepare
 from totune.study.records import RunRecord
-from totune.study.run import Context, build_model
+from totune.study.run import build_model
 from totune.study.store import Store
 
 DEFAULTS = ("feature-extraction", "fine-tuning")

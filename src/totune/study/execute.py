@@ -1,9 +1,10 @@
-"""Runs what is missing of a study, one run after the other, within a budget of time."""
+"""Runs what is missing of a study, within a budget of time."""
 
 import math
 import shutil
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from totune.baselines.base import Baseline
 from totune.errors import ConfigError
@@ -11,11 +12,30 @@ from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.strategies.base import Strategy
 from totune.study.config import RunConfig
+from totune.study.context import Context
+from totune.study.executors.base import Executor, Here, Job
 from totune.study.records import RunRecord
-from totune.study.run import Context, build_model, framing_of, run
+from totune.study.run import build_model, framing_of, run
 from totune.study.store import Store
 
 Runs = Sequence[tuple[RunConfig, Strategy | Baseline]]
+
+
+@dataclass(frozen=True)
+class RunJob(Job):
+    """A run of a study; its result is the record and the seconds that it took."""
+
+    config: RunConfig
+    member: Strategy | Baseline
+
+    @property
+    def folder(self) -> str:
+        return f"runs/{self.config.fingerprint}"
+
+    def run(self, context: Context, store: Store) -> tuple[RunRecord, float]:
+        began = time.monotonic()
+        record = run(self.config, self.member, context, store)
+        return record, time.monotonic() - began
 
 
 def execute(
@@ -25,6 +45,7 @@ def execute(
     budget: float | None = None,
     on_record: Callable[[list[RunRecord]], None] = lambda _: None,
     keep_all: bool = False,
+    executor: Executor | None = None,
 ) -> list[RunRecord]:
     """Runs every configuration that has no finished record yet.
 
@@ -37,38 +58,62 @@ def execute(
         on_record: told the records so far after each run.
         keep_all: keep the trained weights of every run, not of each strategy's best alone; a
             finished run whose weights are gone runs again.
+        executor: who runs them; this process if None.
 
     Returns:
-        The records of all runs that are finished or have failed.
+        The records of all runs that are finished or have failed, in the order of `runs`.
     """
-    records: list[RunRecord] = []
+    found = _found(runs, store, keep_all)
+    context.devices.wait()  # all have read before anyone writes
+    jobs = [
+        RunJob(f"run {number}/{len(runs)}: {config.label}, seed {config.seed}", config, member)
+        for number, (config, member) in enumerate(runs, start=1)
+        if config.fingerprint not in found
+    ]
     skipped: list[str] = []
     longest: dict[str, float] = {}
     began = time.monotonic()
-    for number, (config, member) in enumerate(runs, start=1):
-        record = store.record(config.fingerprint)
-        gone = keep_all and not store.weights(config.fingerprint).exists()
-        context.devices.wait()  # all have read before anyone writes
-        if record is None or record.status == "failed" or gone:
-            left = math.inf if budget is None else budget - (time.monotonic() - began)
-            if context.devices.agree(left < longest.get(config.label, 0.0)):
-                skipped.append(f"{config.label} seed {config.seed}")
-                continue
-            context.progress.say(f"run {number}/{len(runs)}: {config.label}, seed {config.seed}")
-            start = time.monotonic()
-            record = run(config, member, context, store)
-            longest[config.label] = max(longest.get(config.label, 0.0), time.monotonic() - start)
-            _tell(record, context.progress)
-        records.append(record)
+
+    def may_begin(job: Job) -> bool:
+        assert isinstance(job, RunJob)
+        left = math.inf if budget is None else budget - (time.monotonic() - began)
+        late = context.devices.agree(left < longest.get(job.config.label, 0.0))
+        if late:
+            skipped.append(f"{job.config.label} seed {job.config.seed}")
+        return not late
+
+    def tell() -> list[RunRecord]:
+        records = [found[c.fingerprint] for c, _ in runs if c.fingerprint in found]
         if context.devices.is_main and not keep_all:
             keep_best_weights(store, records, context.settings.metric)
         on_record(records)
+        return records
+
+    if found:
+        tell()
+    for _, (record, seconds) in (executor or Here()).perform(jobs, context, store, may_begin):
+        found[record.fingerprint] = record
+        longest[record.strategy] = max(longest.get(record.strategy, 0.0), seconds)
+        _tell(record, context.progress)
+        tell()
     if skipped:
         context.progress.warn(
             f"The budget of {budget:.0f} s is used up; not run: {', '.join(skipped)}. The same "
             "command with a larger budget runs only these."
         )
-    return records
+    return [found[c.fingerprint] for c, _ in runs if c.fingerprint in found]
+
+
+def _found(runs: Runs, store: Store, keep_all: bool) -> dict[str, RunRecord]:
+    """The finished runs, by fingerprint; with `keep_all` those alone that have their weights."""
+    records = [store.record(config.fingerprint) for config, _ in runs]
+    return {
+        record.fingerprint: record
+        for record in records
+        if record is not None
+        and record.status == "finished"
+        and not (keep_all and not store.weights(record.fingerprint).exists())
+    }
 
 
 def tokenize_splits(runs: Runs, context: Context) -> None:

@@ -19,7 +19,7 @@ from totune.progress import Progress
 from totune.registry import did_you_mean, options_of
 from totune.strategies.base import Strategy
 from totune.study.config import Member, RunConfig, assign_options, check_members
-from totune.study.run import Context
+from totune.study.context import Context
 from totune.tasks.base import TASKS, Task
 from totune.training.devices import Devices
 from totune.training.trainer import TrainingSettings

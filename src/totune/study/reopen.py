@@ -14,9 +14,10 @@ from totune.progress import Progress
 from totune.registry import build
 from totune.strategies.base import STRATEGIES, Strategy
 from totune.study.config import RunConfig
+from totune.study.context import Context
 from totune.study.prepare import Settings, prepare
 from totune.study.records import RunRecord, StudyInfo
-from totune.study.run import TRAINED, Context, build_model
+from totune.study.run import TRAINED, build_model
 from totune.study.store import Store
 
 

@@ -4,7 +4,7 @@ import copy
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,106 +14,26 @@ import torch
 from safetensors.torch import save_file
 
 from totune.baselines.base import Baseline, FittedBaseline
-from totune.data.batches import tokenize
-from totune.data.examples import Dataset, Examples, SplitName
-from totune.data.units import Framing, PairEncoding, Units, frame
-from totune.encoders.loading import Loaded
-from totune.encoders.mixing import View
+from totune.data.examples import Examples
+from totune.data.units import Framing, PairEncoding, frame
 from totune.errors import ConfigError, TotuneError
-from totune.features import FeatureCache, compute
 from totune.heads.base import HEADS, Head, Wants
-from totune.machine import Precision, peak_memory, reset_peak_memory
+from totune.machine import peak_memory, reset_peak_memory
 from totune.model import Model, wants_of
-from totune.progress import Progress
 from totune.strategies.base import Strategy
 from totune.strategies.coverage import trained_names
 from totune.strategies.phases import Phase
 from totune.study.config import RunConfig
+from totune.study.context import Context
 from totune.study.records import Costs, RunRecord
 from totune.study.store import Store
-from totune.tasks.base import Task
-from totune.training.devices import Devices
+from totune.training.history import History
 from totune.training.inputs import Split, open_source, predict
-from totune.training.trainer import Trainer, TrainingSettings
+from totune.training.trainer import Trainer
 
 LATENCY_ROWS = 128
 PREDICTIONS = "predictions.npz"
 TRAINED = "trained.safetensors"
-
-
-@dataclass
-class Context:
-    """What all runs of a study share: data, encoder, cache, settings.
-
-    Attributes:
-        dataset: the three splits as text.
-        task: the label space.
-        loaded: the pretrained encoder and its tokenizer; never trained itself.
-        max_length: the longest input, in word pieces.
-        split_seed: what fixed the splits that the data itself does not have.
-    """
-
-    dataset: Dataset
-    task: Task
-    loaded: Loaded
-    cache: FeatureCache
-    settings: TrainingSettings
-    precision: Precision
-    max_length: int
-    devices: Devices
-    progress: Progress
-    split_seed: int = 0
-    _splits: dict[tuple[SplitName, Framing], Split] = field(default_factory=dict)
-
-    def split(self, name: SplitName, framing: Framing) -> Split:
-        """A split tokenised as `framing` says, once; tells how many texts were cut."""
-        examples = self.dataset.splits()[name]
-        # What does not concern this data must not tokenise it again.
-        joint = framing.pair_encoding if examples.pairs is not None else "joint"
-        in_documents = examples.words is not None and examples.documents is not None
-        key = name, Framing(joint, framing.document_context and in_documents)
-        if key not in self._splits:
-            units = frame(examples, self.loaded.tokenizer, self.max_length, key[1])
-            self._tell_truncated(name, units)
-            labels = examples.labels or ()
-            self._splits[key] = Split.labelled(name, units, self.task, labels)
-        return self._splits[key]
-
-    def with_splits(self, parts: Mapping[SplitName, Examples]) -> "Context":
-        """The same with other rows in these splits; label space and other splits stay."""
-        others = {key: split for key, split in self._splits.items() if key[0] not in parts}
-        rows = {**self.dataset.splits(), **parts}
-        dataset = replace(self.dataset, train=rows["train"], dev=rows["dev"], test=rows["test"])
-        return replace(self, dataset=dataset, _splits=others)
-
-    def truncated(self) -> dict[str, int]:
-        """How many inputs of each split were cut, as far as tokenised, at the most."""
-        found: dict[str, int] = {}
-        for (name, _), split in self._splits.items():
-            found[name] = max(found.get(name, 0), split.pieces.truncated)
-        return found
-
-    def _tell_truncated(self, name: str, units: Units) -> None:
-        pieces = units.pieces
-        if pieces.truncated:
-            at_limit = self.max_length >= self.loaded.encoder.max_length
-            remedy = "this encoder reads no more" if at_limit else "--max-length raises the limit"
-            share = 100 * pieces.truncated / len(pieces)
-            what = "rows" if len(pieces) == len(units) else "texts"  # of pairs encoded apart
-            self.progress.warn(
-                f"{pieces.truncated:,} of {len(pieces):,} {name} {what} ({share:.1f}%) are longer "
-                f"than {self.max_length} word pieces and were cut; {remedy}."
-            )
-
-    def embed(self, examples: Examples) -> np.ndarray:
-        """Mean-pooled top-layer vectors [N, H] of the frozen encoder, from the cache."""
-        pieces = tokenize(examples, self.loaded.tokenizer, self.max_length)
-        encoder = self.loaded.encoder
-        view = View((encoder.depth,), "mean")
-        features = self.cache.features(encoder, pieces, view, self.precision, "sentence vectors")
-        if features is None:
-            features = compute(encoder, pieces, view, self.precision == "bf16")
-        return features.rows(np.arange(len(pieces)))[:, 0].float().numpy()
 
 
 @dataclass(frozen=True)
@@ -135,6 +55,7 @@ def run(
     A fault of the run itself becomes a record with status "failed"; an interruption leaves the
     checkpoint of the last finished epoch behind. Of several processes only the main one writes.
     """
+    context.watcher.begun(config)
     try:
         if isinstance(member, Baseline):
             result = _run_baseline(config, member, context)
@@ -145,11 +66,13 @@ def run(
         record = _record(config, context, status="failed", error=f"{kind}{error}")
         if context.devices.is_main:
             store.save(record, {})
+        context.watcher.ended(record)
         return record
     record, arrays = _score(config, context, result)
     if context.devices.is_main:
         result.save_weights(store.weights(config.fingerprint))
         store.save(record, arrays)
+    context.watcher.ended(record)
     return record
 
 
@@ -209,9 +132,25 @@ def check_pairs(head: Head, wants: Wants, has_pairs: bool, pair_encoding: PairEn
         )
 
 
-def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store: Store) -> _Result:
-    reset_peak_memory(context.devices.device)
-    context.cache.begin_account()
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model in the state of its best epoch, with its plan and history."""
+
+    model: Model
+    plan: list[Phase]
+    history: History
+    framing: Framing
+
+
+def fit(config: RunConfig, strategy: Strategy, context: Context, checkpoint: Path | None) -> Fitted:
+    """Trains a configuration on the train split, watched on dev; looks at nothing else.
+
+    Args:
+        config: of the run.
+        strategy: of the run.
+        context: what the runs of its study share.
+        checkpoint: where the state is kept between epochs, to continue from; None keeps none.
+    """
     model, plan = build_model(config, strategy, context)
     framing = framing_of(config, strategy, context)
     trainer = Trainer(
@@ -221,11 +160,20 @@ def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store
         context.settings,
         config.seeds["order"],
         cache=context.cache,
-        checkpoint=store.checkpoint(config.fingerprint),
+        checkpoint=checkpoint,
         devices=context.devices,
         progress=context.progress,
+        on_epoch=lambda epoch: context.watcher.epoch(config, epoch),
     )
-    history = trainer.fit(plan)
+    return Fitted(model, plan, trainer.fit(plan), framing)
+
+
+def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store: Store) -> _Result:
+    reset_peak_memory(context.devices.device)
+    context.cache.begin_account()
+    fitted = fit(config, strategy, context, store.checkpoint(config.fingerprint))
+    model, plan, history = fitted.model, fitted.plan, fitted.history
+    framing = fitted.framing
     dev, test = (_outputs(model, context, context.split(n, framing)) for n in ("dev", "test"))
     parameters = model.unique_parameters()
     kept = plan_until(plan, history.epochs[history.best].phase)

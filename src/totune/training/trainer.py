@@ -72,7 +72,7 @@ class Trainer:
         checkpoint: where the state is kept between epochs; None keeps none.
         devices: the processes that share this run.
         progress: told of every step.
-        on_epoch: told of every finished epoch.
+        on_epoch: told of every epoch that has ended and is written.
     """
 
     def __init__(
@@ -139,6 +139,7 @@ class Trainer:
             epochs.append(record)
             self._keep(record)
             self._save(index, identity, len(epochs))
+            self.on_epoch(record)
         if phase.leaves == "best":
             self._load(self._best)
             self._optimizer = None  # its moments are those of other weights
@@ -255,7 +256,6 @@ class Trainer:
         if best < 0 or _score(record.dev, metric) > _score(epochs[best].dev, metric):
             self.history.best = len(epochs) - 1
             self._best = {name: p.detach().clone() for name, p in self._trained.items()}
-        self.on_epoch(record)
 
     def _save(self, phase: int, identity: str, epochs_in_phase: int) -> None:
         if self.checkpoint is None or not self.devices.is_main:

@@ -9,7 +9,8 @@ from tests.unit.study.samples import Told
 
 from totune.data.examples import Examples
 from totune.data.units import Framing
-from totune.study.run import Context, plan_until
+from totune.study.context import Context
+from totune.study.run import plan_until
 
 
 @pytest.fixture

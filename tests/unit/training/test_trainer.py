@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -302,9 +302,21 @@ def test_a_checkpoint_holds_only_what_trains(tiny: TinyTask, tmp_path: Path) -> 
 def test_a_run_that_is_killed_before_its_first_epoch_leaves_nothing(
     tiny: TinyTask, tmp_path: Path
 ) -> None:
+    class KilledAtTheFirstStep(Progress):
+        def bar(self, description: str, total: int) -> NoReturn:
+            raise Killed
+
     with pytest.raises(Killed):
-        fit(fresh(), [HEAD], tiny, checkpoint=tmp_path / "c.pt", on_epoch=kill_after(1))
+        fit(fresh(), [HEAD], tiny, checkpoint=tmp_path / "c.pt", progress=KilledAtTheFirstStep())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_epoch_is_written_before_it_is_told(tiny: TinyTask, tmp_path: Path) -> None:
+    """Who looks on may carry the checkpoint elsewhere, or end the run."""
+    path = tmp_path / "c.pt"
+    with pytest.raises(Killed):
+        fit(fresh(), [HEAD], tiny, checkpoint=path, on_epoch=kill_after(1))
+    assert torch.load(path)["epochs_in_phase"] == 1
 
 
 @pytest.mark.parametrize("strategy", ["feature-extraction", "last-k"])

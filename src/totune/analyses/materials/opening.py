@@ -9,10 +9,10 @@ from typing import Any
 from totune.analyses.materials.states import States
 from totune.progress import Progress
 from totune.registry import build
+from totune.study.context import Context
 from totune.study.prepare import Settings, prepare
 from totune.study.records import RunRecord
 from totune.study.reopen import FinishedRun, finished_runs, reopen
-from totune.study.run import Context
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from totune.encoders.mixing import View
 from totune.errors import ConfigError
 from totune.features import compute
 from totune.model import Model
+from totune.study.context import Context
 from totune.study.reopen import FinishedRun
-from totune.study.run import Context
 from totune.tasks.base import Task
 
 Pool = Literal["mean", "max", "cls"]

@@ -18,10 +18,11 @@ from totune.model import Model
 from totune.progress import Progress
 from totune.registry import build
 from totune.strategies.adapters import BottleneckAdapters
+from totune.study.context import Context
 from totune.study.prepare import check_metric
 from totune.study.records import RunRecord
 from totune.study.reopen import FinishedRun, finished_runs, reopen
-from totune.study.run import Context, framing_of
+from totune.study.run import framing_of
 from totune.tasks.base import Task
 from totune.tasks.tagging import Tagging
 from totune.training.devices import Devices

@@ -1,0 +1,1 @@
+"""The best options of each strategy, found on dev by Optuna."""

@@ -1,0 +1,97 @@
+"""What all runs of a study share: data, task, encoder, word pieces, cache."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from totune.data.batches import tokenize
+from totune.data.examples import Dataset, Examples, SplitName
+from totune.data.units import Framing, Units, frame
+from totune.encoders.loading import Loaded
+from totune.encoders.mixing import View
+from totune.features import FeatureCache, compute
+from totune.machine import Precision
+from totune.progress import Progress
+from totune.study.watching import Watcher
+from totune.tasks.base import Task
+from totune.training.devices import Devices
+from totune.training.inputs import Split
+from totune.training.trainer import TrainingSettings
+
+
+@dataclass
+class Context:
+    """What all runs of a study share: data, encoder, cache, settings.
+
+    Attributes:
+        dataset: the three splits as text.
+        task: the label space.
+        loaded: the pretrained encoder and its tokenizer; never trained itself.
+        max_length: the longest input, in word pieces.
+        split_seed: what fixed the splits that the data itself does not have.
+        watcher: told how the runs go.
+    """
+
+    dataset: Dataset
+    task: Task
+    loaded: Loaded
+    cache: FeatureCache
+    settings: TrainingSettings
+    precision: Precision
+    max_length: int
+    devices: Devices
+    progress: Progress
+    split_seed: int = 0
+    watcher: Watcher = field(default_factory=Watcher)
+    _splits: dict[tuple[SplitName, Framing], Split] = field(default_factory=dict)
+
+    def split(self, name: SplitName, framing: Framing) -> Split:
+        """A split tokenised as `framing` says, once; tells how many texts were cut."""
+        examples = self.dataset.splits()[name]
+        # What does not concern this data must not tokenise it again.
+        joint = framing.pair_encoding if examples.pairs is not None else "joint"
+        in_documents = examples.words is not None and examples.documents is not None
+        key = name, Framing(joint, framing.document_context and in_documents)
+        if key not in self._splits:
+            units = frame(examples, self.loaded.tokenizer, self.max_length, key[1])
+            self._tell_truncated(name, units)
+            labels = examples.labels or ()
+            self._splits[key] = Split.labelled(name, units, self.task, labels)
+        return self._splits[key]
+
+    def with_splits(self, parts: Mapping[SplitName, Examples]) -> "Context":
+        """The same with other rows in these splits; label space and other splits stay."""
+        others = {key: split for key, split in self._splits.items() if key[0] not in parts}
+        rows = {**self.dataset.splits(), **parts}
+        dataset = replace(self.dataset, train=rows["train"], dev=rows["dev"], test=rows["test"])
+        return replace(self, dataset=dataset, _splits=others)
+
+    def truncated(self) -> dict[str, int]:
+        """How many inputs of each split were cut, as far as tokenised, at the most."""
+        found: dict[str, int] = {}
+        for (name, _), split in self._splits.items():
+            found[name] = max(found.get(name, 0), split.pieces.truncated)
+        return found
+
+    def _tell_truncated(self, name: str, units: Units) -> None:
+        pieces = units.pieces
+        if pieces.truncated:
+            at_limit = self.max_length >= self.loaded.encoder.max_length
+            remedy = "this encoder reads no more" if at_limit else "--max-length raises the limit"
+            share = 100 * pieces.truncated / len(pieces)
+            what = "rows" if len(pieces) == len(units) else "texts"  # of pairs encoded apart
+            self.progress.warn(
+                f"{pieces.truncated:,} of {len(pieces):,} {name} {what} ({share:.1f}%) are longer "
+                f"than {self.max_length} word pieces and were cut; {remedy}."
+            )
+
+    def embed(self, examples: Examples) -> np.ndarray:
+        """Mean-pooled top-layer vectors [N, H] of the frozen encoder, from the cache."""
+        pieces = tokenize(examples, self.loaded.tokenizer, self.max_length)
+        encoder = self.loaded.encoder
+        view = View((encoder.depth,), "mean")
+        features = self.cache.features(encoder, pieces, view, self.precision, "sentence vectors")
+        if features is None:
+            features = compute(encoder, pieces, view, self.precision == "bf16")
+        return features.rows(np.arange(len(pieces)))[:, 0].float().numpy()
