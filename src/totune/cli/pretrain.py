@@ -89,7 +89,7 @@ BERT_OPTIONS = [
         "Pieces of a row in the first part of the training, which learns faster from short rows; "
         "the preset's if not named.",
     ),
-    option("short_ratio", float, TRAINING, "Share of the training that reads short rows.", 0.9),
+    option("short_ratio", float, TRAINING, "Share of the training that reads short rows.", 0.8),
 ]
 
 

@@ -220,10 +220,14 @@ def _ready(
         if isinstance(module, nn.Dropout):
             module.p = 0.0  # the configuration keeps its own, which tuning uses
     accelerate_encoder(network, session.devices.device)
-    objective = MaskedObjective(
-        network, tokenizer, pairs=next_sentence, whole_words=whole_word_mask
-    )
     base: Any = network.base_model
+    objective = MaskedObjective(
+        network,
+        tokenizer,
+        pairs=next_sentence,
+        whole_words=whole_word_mask,
+        places=None if session.about["continued_from"] else base.embeddings.position_embeddings,
+    )
     encoder = TransformersEncoder(base)
     length = min(int(session.settings.max_length or 0), encoder.max_length)
     backend: Any = tokenizer
@@ -252,4 +256,4 @@ def _stage(
     train, validation = texts.rows(store, length - framed)
     if pairs:
         train, validation = pairable(train), pairable(validation)
-    return Stage(train, validation, batch_size)
+    return Stage(train, validation, batch_size, length)

@@ -2,7 +2,8 @@
 
 A model that attends over few pieces learns sooner where to look, and its steps are cheaper; the
 last part of the training reads whole rows, so that every place in them is known. BERT was trained
-so: rows of 128 pieces for nine tenths of the steps, then rows of 512 (Devlin et al. 2019, A.2).
+so: rows of 128 pieces for nine tenths of the steps, then rows of 512 (Devlin et al. 2019, A.2). A
+short training needs a larger last part, since its rate is small by then.
 """
 
 from dataclasses import dataclass
@@ -18,11 +19,13 @@ class Stage:
         train: rows to learn from.
         validation: rows held out.
         batch_size: rows of an optimizer step.
+        length: pieces that a row has at the most, special ones too.
     """
 
     train: Rows
     validation: Rows
     batch_size: int
+    length: int
 
     @property
     def words(self) -> float:

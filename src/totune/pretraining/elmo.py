@@ -96,8 +96,9 @@ def pretrain_elmo(
             words = frequent_words(store, count, exact=exact, progress=watcher)
             softmax = WordSoftmax(encoder.options.projection_size, words)
         objective = BilmObjective(encoder, tokenizer, softmax)
-        train, validation = texts.rows(store, int(complete.max_length or 0) - _MARKERS)
-        course = Course((Stage(train, validation, int(complete.batch_size or 0)),))
+        length = int(complete.max_length or 0)
+        train, validation = texts.rows(store, length - _MARKERS)
+        course = Course((Stage(train, validation, int(complete.batch_size or 0), length),))
         return Ready(objective, encoder, course, _facts(store, softmax, len(train)))
 
     return session.run(build)

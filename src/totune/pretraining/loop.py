@@ -127,6 +127,7 @@ class Loop:
         curve = self.curve
         if curve.turned is None and self.course.at(share):
             curve.turned = curve.step
+            self._stepper.objective.turn(self.course.stages[0].length)
         if curve.turned is None:
             return Place(curve.step, 0, curve.step)
         return Place(curve.step, 1, curve.step - curve.turned)
@@ -163,7 +164,7 @@ class Loop:
         curve.seconds = time.perf_counter() - self._began
         at = {"step": curve.step, "words": round(curve.words), "seconds": round(curve.seconds, 1)}
         if not whole:
-            length = self.course.stages[stage].validation.limit
+            length = self.course.stages[stage].length
             curve.evaluations.append({**at, "row_length": length, **found})
         if self._log is not None:
             self._log.write({**at, "held_out": "all" if whole else "some", **found})

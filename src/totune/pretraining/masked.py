@@ -40,6 +40,7 @@ class MaskedObjective(Objective):
         tokenizer: with a mask.
         pairs: whether rows are pairs, and what follows is told.
         whole_words: whether all pieces of a word are masked together.
+        places: the module that knows places in a row, if it starts from chance.
     """
 
     def __init__(
@@ -49,11 +50,13 @@ class MaskedObjective(Objective):
         *,
         pairs: bool = False,
         whole_words: bool = False,
+        places: nn.Embedding | None = None,
     ) -> None:
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
         self.pairs, self.whole_words = pairs, whole_words
         self.frame = Frame.of(tokenizer)
+        self._places = [] if places is None else [places]  # no second name for its weights
         shares = (1.0, 0.0) if whole_words else (0.8, 0.1)
         self._collator = DataCollatorForLanguageModeling(
             tokenizer,
@@ -117,6 +120,17 @@ class MaskedObjective(Objective):
 
     def count(self, part: dict[str, Tensor]) -> dict[str, Tensor]:
         return self.forward(part)
+
+    def turn(self, length: int) -> None:
+        """Places that were never seen begin as copies of those that were (Beltagy et al. 2020, 5).
+
+        So what has been learnt of pieces near each other holds at every place.
+        """
+        for places in self._places:
+            weight = places.weight.data
+            for start in range(length, len(weight), length):
+                own = weight[start : start + length]
+                own.copy_(weight[: len(own)])
 
     def metrics(self, sums: Mapping[str, float], targets: Mapping[str, int]) -> dict[str, float]:
         """Of masked pieces: perplexity (exp of the mean loss) and accuracy; accuracy of pairs."""

@@ -58,6 +58,9 @@ class Objective(nn.Module, ABC):
         Where hits are not counted, there is no NAME_right.
         """
 
+    def turn(self, length: int) -> None:  # noqa: B027 - most have nothing to prepare
+        """Told when rows have had up to `length` pieces so far, and longer ones begin."""
+
     @abstractmethod
     def metrics(self, sums: Mapping[str, float], targets: Mapping[str, int]) -> dict[str, float]:
         """What is told of a text, by name, "perplexity" among it."""

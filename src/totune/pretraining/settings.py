@@ -39,7 +39,7 @@ class PretrainingSettings:
     batch_size: int | None = None
     gradient_accumulation_steps: int = 1
     short_length: int | None = None
-    short_ratio: float = 0.9
+    short_ratio: float = 0.8
     learning_rate: float | None = None
     warmup_ratio: float = 0.06
     weight_decay: float = 0.01

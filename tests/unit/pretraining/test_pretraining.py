@@ -129,7 +129,7 @@ def test_short_rows_come_first(text: Path, tmp_path: Path) -> None:
     lines = [line for line in log_of(whole) if "held_out" in line]
     assert [line["step"] for line in lines] == [5, 10, 12]
     lengths = [row["row_length"] for row in found.facts["evaluations"]]
-    assert lengths == [14, 62]  # without the special pieces; it turns after 9 of 12 steps
+    assert lengths == [16, 64]  # it turns after 9 of 12 steps
     assert load_encoder(str(whole)).encoder.max_length == 64
     assert "rows of up to 16 tokens; from step 9 on 8 rows" in (whole / "README.md").read_text()
     with stopped_at(11), pytest.raises(KeyboardInterrupt):
@@ -143,10 +143,28 @@ def test_short_rows_come_first(text: Path, tmp_path: Path) -> None:
     assert found.facts["words"] != plain.facts["words"]
 
 
+def test_places_never_seen_begin_as_copies(text: Path, tmp_path: Path) -> None:
+    """The one step on whole rows, at a rate near 0, leaves what was copied."""
+    settings = {"short_length": 16, "short_ratio": 0.9, "weight_decay": 0.0, "max_steps": 10}
+    pretrain("bert", text, tmp_path / "out", **settings)
+    encoder: Any = load_encoder(str(tmp_path / "out")).encoder
+    places = encoder.model.embeddings.position_embeddings.weight.detach().split(16)
+    assert len(places) == 4
+    for copied in places[1:]:
+        assert (copied - places[0]).abs().max() < 1e-3
+    before = save_encoder(tmp_path / "encoder")
+    kept = pretrain(
+        "bert", text, tmp_path / "more", {"model": str(before)}, short_length=16, max_length=24
+    )
+    encoder = load_encoder(str(kept.folder)).encoder
+    first, second = encoder.model.embeddings.position_embeddings.weight.detach()[:24].split(16)
+    assert (first[:8] - second).abs().max() > 1e-2
+
+
 def test_words_are_counted_over_both_parts(text: Path, tmp_path: Path) -> None:
     wanted = {"max_steps": None, "max_words": 5_000, "short_length": 16}
     found = pretrain("bert", text, tmp_path / "out", **wanted)
-    assert found.facts["words"] == pytest.approx(5_000, rel=0.05)
+    assert found.facts["words"] == pytest.approx(5_000, rel=0.1)
 
 
 def test_short_rows_are_shorter_and_of_word_pieces(text: Path, tmp_path: Path) -> None:
