@@ -12,6 +12,7 @@ from totune.baselines import saving
 from totune.baselines.base import BASELINES, Baseline, Embed, FittedBaseline
 from totune.baselines.linear_model import LinearModel, fit_linear
 from totune.data.examples import Examples
+from totune.ranges import Choices, Floats
 from totune.tasks.base import Task
 
 
@@ -27,8 +28,8 @@ class SentenceEmbedding(Baseline):
         C: inverse strength of the L2 penalty.
     """
 
-    normalize: bool = True
-    C: Annotated[float, Field(gt=0)] = 1.0
+    normalize: Annotated[bool, Choices((True, False))] = True
+    C: Annotated[float, Field(gt=0), Floats(0.01, 100.0, log=True)] = 1.0
 
     needs_encoder: ClassVar[bool] = True
 

@@ -19,6 +19,7 @@ from totune.baselines.base import Baseline, Embed, FittedBaseline
 from totune.baselines.linear_model import LinearModel, fit_linear
 from totune.data.examples import Examples
 from totune.errors import DataError
+from totune.ranges import Floats, Ints
 from totune.tasks.base import Task
 
 Vectorizer = Any  # a fitted or unfitted text vectorizer of scikit-learn, which ships no types
@@ -55,8 +56,8 @@ class SparseBaseline(Baseline):
         C: inverse strength of the L2 penalty.
     """
 
-    ngrams: Annotated[int, Field(ge=1)] = 1
-    C: Annotated[float, Field(gt=0)] = 1.0
+    ngrams: Annotated[int, Field(ge=1), Ints(1, 3)] = 1
+    C: Annotated[float, Field(gt=0), Floats(0.01, 100.0, log=True)] = 1.0
 
     @abstractmethod
     def vectorizer(self) -> Vectorizer:

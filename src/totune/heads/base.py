@@ -7,15 +7,18 @@ one per word where words are tagged), C outputs.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
+from pydantic import Field
 from torch import Tensor, nn
 
 from totune.modules.tokens import Tokens
+from totune.ranges import Floats
 from totune.registry import Registry
 from totune.tasks.base import Task
 
 Wants = Literal["pooled", "pooled-pair", "tokens", "pair", "words"]
+Dropout = Annotated[float, Field(ge=0, lt=1), Floats(0.0, 0.5)]
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
 from totune.modules.attention import SelfAttentivePooling, attend, attention, similarity
 from totune.modules.maxout import Maxout
 from totune.modules.recurrent import BiLstm
 from totune.modules.tokens import Tokens
+from totune.ranges import Ints
 from totune.tasks.base import Task
 
 
@@ -110,10 +111,10 @@ class Bcn(Head):
         dropout: after the first layer, the pooling and each maxout layer but the last.
     """
 
-    hidden_size: Annotated[int, Field(ge=1)] = 300
+    hidden_size: Annotated[int, Field(ge=1), Ints(100, 600, log=True)] = 300
     pieces: Annotated[int, Field(ge=2)] = 4
-    input_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    input_dropout: Dropout = 0.5
+    dropout: Dropout = 0.2
 
     wants: ClassVar[tuple[Wants, ...]] = ("tokens",)
 

@@ -10,10 +10,11 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Head, HeadModule, States, Wants, first_pieces
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants, first_pieces
 from totune.modules.recurrent import BiLstm
 from totune.modules.tag_output import TagOutput, tag_output
 from totune.modules.tokens import Tokens
+from totune.ranges import Choices, Ints
 from totune.tasks.base import Task
 
 
@@ -54,9 +55,9 @@ class Bilstm(Head):
             sums over all. Without a CRF it does nothing.
     """
 
-    num_layers: Literal[1, 2] = 2
-    hidden_size: Annotated[int, Field(ge=1)] = 200
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    num_layers: Annotated[Literal[1, 2], Choices((1, 2))] = 2
+    hidden_size: Annotated[int, Field(ge=1), Ints(100, 400, log=True)] = 200
+    dropout: Dropout = 0.1
     crf: bool = False
     constrained: bool = True
 

@@ -9,10 +9,11 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from totune.heads.base import HEADS, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
 from totune.modules.aggregation import FeedForward, LastStates
 from totune.modules.initialisation import kaiming_
 from totune.modules.matching import BilateralMatching
+from totune.ranges import Ints
 from totune.tasks.base import Task
 
 
@@ -50,9 +51,9 @@ class BimpmNoInputLstm(Head):
             in training than in prediction.
     """
 
-    num_perspectives: Annotated[int, Field(ge=1)] = 20
-    hidden_size: Annotated[int, Field(ge=1)] = 100
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    num_perspectives: Annotated[int, Field(ge=1), Ints(10, 40, log=True)] = 20
+    hidden_size: Annotated[int, Field(ge=1), Ints(50, 200, log=True)] = 100
+    dropout: Dropout = 0.1
 
     wants: ClassVar[tuple[Wants, ...]] = ("pair",)
 

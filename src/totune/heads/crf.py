@@ -1,12 +1,11 @@
 """A CRF on the first piece of each word, as Peters et al. 2019 (A.1) fine-tune ELMo for NER."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field
 from torch import Tensor
 
-from totune.heads.base import HEADS, Head, HeadModule, States, Wants, first_pieces
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants, first_pieces
 from totune.modules.tag_output import TagOutput, tag_output
 from totune.tasks.base import Task
 
@@ -40,7 +39,7 @@ class Crf(Head):
             all.
     """
 
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    dropout: Dropout = 0.1
     constrained: bool = True
 
     wants: ClassVar[tuple[Wants, ...]] = ("words",)

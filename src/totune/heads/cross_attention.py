@@ -5,12 +5,11 @@ bi-attention between all words of both texts, the "enhanced" pooling of Chen et 
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from pydantic import Field
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
 from totune.modules.attention import enhanced_pair, mean_and_max
 from totune.tasks.base import Task
 
@@ -42,7 +41,7 @@ class CrossAttention(Head):
         dropout: before the linear layer.
     """
 
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    dropout: Dropout = 0.1
 
     wants: ClassVar[tuple[Wants, ...]] = ("pair",)
 

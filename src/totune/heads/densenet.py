@@ -11,9 +11,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
 from totune.modules.initialisation import kaiming_
 from totune.modules.tokens import Tokens
+from totune.ranges import Ints
 from totune.tasks.base import Task
 
 BLOCKS = 4
@@ -81,8 +82,8 @@ class DenseNet(Head):
         dropout: after every convolution, on the input and before the output layer.
     """
 
-    hidden_size: Annotated[int, Field(ge=1)] = 128
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    hidden_size: Annotated[int, Field(ge=1), Ints(32, 256, log=True)] = 128
+    dropout: Dropout = 0.1
 
     wants: ClassVar[tuple[Wants, ...]] = ("tokens",)
 

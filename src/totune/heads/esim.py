@@ -10,10 +10,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
 from totune.modules.attention import enhanced_pair, mean_and_max
 from totune.modules.recurrent import BiLstm
 from totune.modules.tokens import Tokens
+from totune.ranges import Ints
 from totune.tasks.base import Task
 
 
@@ -114,8 +115,8 @@ class Esim(Head):
         dropout: on what each BiLSTM and each of the last two layers reads.
     """
 
-    hidden_size: Annotated[int, Field(ge=1)] = 300
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    hidden_size: Annotated[int, Field(ge=1), Ints(100, 600, log=True)] = 300
+    dropout: Dropout = 0.5
 
     wants: ClassVar[tuple[Wants, ...]] = ("pair",)
 

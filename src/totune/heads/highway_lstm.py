@@ -7,10 +7,11 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
 from totune.modules.initialisation import kaiming_
 from totune.modules.recurrent import BiLstm
 from totune.modules.tokens import Tokens
+from totune.ranges import Ints
 from totune.tasks.base import Task
 
 
@@ -73,9 +74,9 @@ class HighwayLstm(Head):
         dropout: on the input of every layer.
     """
 
-    hidden_size: Annotated[int, Field(ge=1)] = 100
-    num_layers: Annotated[int, Field(ge=1)] = 2
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    hidden_size: Annotated[int, Field(ge=1), Ints(50, 300, log=True)] = 100
+    num_layers: Annotated[int, Field(ge=1), Ints(1, 3)] = 2
+    dropout: Dropout = 0.1
 
     wants: ClassVar[tuple[Wants, ...]] = ("tokens",)
 

@@ -5,12 +5,11 @@ connected layers, on [CLS] or on each word, are the finetune-only head of Wang e
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import Field
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Head, HeadModule, States, Wants, first_pieces
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants, first_pieces
 from totune.tasks.base import Task
 
 Activation = Literal["tanh", "relu", "gelu"]
@@ -53,7 +52,7 @@ class Linear(Head):
     """
 
     layers: Literal[1, 2] = 1
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    dropout: Dropout = 0.1
     activation: Activation = "tanh"
 
     wants: ClassVar[tuple[Wants, ...]] = ("pooled", "words")

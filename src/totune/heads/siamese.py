@@ -1,13 +1,12 @@
 """The light head for two texts that are encoded apart by one encoder."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
 from totune.tasks.base import Task
 
 
@@ -37,7 +36,7 @@ class Siamese(Head):
         dropout: before the linear layer.
     """
 
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    dropout: Dropout = 0.1
 
     wants: ClassVar[tuple[Wants, ...]] = ("pooled-pair",)
 

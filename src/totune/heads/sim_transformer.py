@@ -6,10 +6,11 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from totune.heads.base import HEADS, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
 from totune.modules.aggregation import FeedForward, TransformerMaxima
 from totune.modules.contexts import ContextMatching
 from totune.modules.initialisation import kaiming_
+from totune.ranges import Ints
 from totune.tasks.base import Task
 
 NUM_HEADS = 8  # as in Vaswani et al. 2017; divides the matching layer's 8 * num_perspectives
@@ -53,10 +54,10 @@ class SimTransformer(Head):
             than in prediction.
     """
 
-    num_perspectives: Annotated[int, Field(ge=1)] = 20
-    hidden_size: Annotated[int, Field(ge=1)] = 100
-    num_layers: Annotated[int, Field(ge=1)] = 2
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    num_perspectives: Annotated[int, Field(ge=1), Ints(10, 40, log=True)] = 20
+    hidden_size: Annotated[int, Field(ge=1), Ints(50, 200, log=True)] = 100
+    num_layers: Annotated[int, Field(ge=1), Ints(1, 3)] = 2
+    dropout: Dropout = 0.1
 
     wants: ClassVar[tuple[Wants, ...]] = ("pair",)
 

@@ -11,6 +11,7 @@ from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import Layers, Pooling, Readout
 from totune.heads.base import Wants
 from totune.model import Model
+from totune.ranges import Floats, Ints
 from totune.registry import Registry
 from totune.sequence_classifier import usual_head, usual_pooling
 from totune.strategies.phases import Phase
@@ -21,6 +22,15 @@ Decay = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Ratio = Annotated[float, Field(ge=1, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+
+# Where a search looks. Peters et al. 2019 (A) tuned rates, dropout, weight decay and epochs; their
+# paper gives no ranges.
+TuningRate = Annotated[Rate, Floats(1e-5, 5e-4, log=True)]
+LayerDecay = Annotated[Rate, Floats(0.4, 1.0)]
+WeightDecay = Annotated[Decay, Floats(1e-4, 0.1, log=True)]
+Warmup = Annotated[Share, Floats(0.0, 0.2)]
+FewEpochs = Annotated[Count, Ints(2, 6)]
+ManyEpochs = Annotated[Count, Ints(3, 20)]
 
 
 @dataclass(frozen=True)

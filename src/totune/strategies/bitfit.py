@@ -5,9 +5,11 @@ without biases (ModernBERT) have alone.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
+from totune.ranges import Floats, Ints
+from totune.strategies.base import STRATEGIES, Count, Rate, Strategy, Warmup, WeightDecay
 from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
 
 
@@ -20,10 +22,10 @@ class BitFit(Strategy):
         learning_rate: peak rate; so few parameters need a larger one than fine-tuning.
     """
 
-    learning_rate: Rate = 3e-3
-    weight_decay: Decay = 0.01
-    num_train_epochs: Count = 5
-    warmup_ratio: Share = 0.1
+    learning_rate: Annotated[Rate, Floats(3e-4, 1e-2, log=True)] = 3e-3
+    weight_decay: WeightDecay = 0.01
+    num_train_epochs: Annotated[Count, Ints(3, 10)] = 5
+    warmup_ratio: Warmup = 0.1
 
     def plan(self, model: Model) -> list[Phase]:
         rates = self.learning_rate, self.weight_decay

@@ -5,13 +5,14 @@ computed once.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import Layers, Pooling
 from totune.heads.base import Wants
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
+from totune.ranges import Floats, Ints
+from totune.strategies.base import STRATEGIES, Count, Rate, Strategy, Warmup, WeightDecay
 from totune.strategies.phases import Group, LinearDecay, Phase, Plateau
 
 
@@ -28,11 +29,11 @@ class FeatureExtraction(Strategy):
     """
 
     layers: Layers = "scalar-mix"
-    learning_rate: Rate = 3e-3
-    weight_decay: Decay = 0.01
-    num_train_epochs: Count = 40
+    learning_rate: Annotated[Rate, Floats(3e-4, 3e-2, log=True)] = 3e-3
+    weight_decay: WeightDecay = 0.01
+    num_train_epochs: Annotated[Count, Ints(10, 80, log=True)] = 40
     patience: Count = 8
-    warmup_ratio: Share = 0.1
+    warmup_ratio: Warmup = 0.1
 
     def usual_pooling(self, encoder: Encoder) -> Pooling:
         return "mean"

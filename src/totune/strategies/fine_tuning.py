@@ -1,9 +1,20 @@
 """Fine-tuning: everything trains, at one rate or at a rate per block."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Ratio, Share, Strategy
+from totune.ranges import Choices
+from totune.strategies.base import (
+    STRATEGIES,
+    FewEpochs,
+    LayerDecay,
+    Ratio,
+    Strategy,
+    TuningRate,
+    Warmup,
+    WeightDecay,
+)
 from totune.strategies.phases import Epochs, Group, Phase
 from totune.strategies.rates import ScheduleName, above_layers, by_block, schedule_of
 
@@ -23,12 +34,12 @@ class FineTuning(Strategy):
         ratio: of slanted-triangular: how many times smaller its lowest rate is than its peak.
     """
 
-    learning_rate: Rate = 1e-4
-    layer_decay: Rate = 1.0
-    weight_decay: Decay = 0.01
-    num_train_epochs: Count = 3
-    schedule: ScheduleName = "linear"
-    warmup_ratio: Share = 0.1
+    learning_rate: TuningRate = 1e-4
+    layer_decay: LayerDecay = 1.0
+    weight_decay: WeightDecay = 0.01
+    num_train_epochs: FewEpochs = 3
+    schedule: Annotated[ScheduleName, Choices(("linear", "slanted-triangular"))] = "linear"
+    warmup_ratio: Warmup = 0.1
     ratio: Ratio = 32.0
 
     def plan(self, model: Model) -> list[Phase]:

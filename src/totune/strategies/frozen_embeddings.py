@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
+from totune.strategies.base import STRATEGIES, FewEpochs, Strategy, TuningRate, Warmup, WeightDecay
 from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
 from totune.strategies.rates import above_layers
 
@@ -16,10 +16,10 @@ class FrozenEmbeddings(Strategy):
     Words that the training data lacks keep their places among those it has.
     """
 
-    learning_rate: Rate = 1e-4
-    weight_decay: Decay = 0.01
-    num_train_epochs: Count = 3
-    warmup_ratio: Share = 0.1
+    learning_rate: TuningRate = 1e-4
+    weight_decay: WeightDecay = 0.01
+    num_train_epochs: FewEpochs = 3
+    warmup_ratio: Warmup = 0.1
 
     def plan(self, model: Model) -> list[Phase]:
         rates = self.learning_rate, self.weight_decay

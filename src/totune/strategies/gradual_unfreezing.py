@@ -5,10 +5,20 @@ is still frozen is read from the cache, and each phase needs less of it.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Ratio, Share, Strategy
+from totune.ranges import Choices, Floats, Ints
+from totune.strategies.base import (
+    STRATEGIES,
+    Count,
+    LayerDecay,
+    Rate,
+    Ratio,
+    Strategy,
+    Warmup,
+    WeightDecay,
+)
 from totune.strategies.phases import Epochs, Group, Phase, Schedule, Stretch
 from totune.strategies.rates import ScheduleName, above_layers, by_block, schedule_of
 
@@ -32,14 +42,16 @@ class GradualUnfreezing(Strategy):
         ratio: of slanted-triangular: how many times smaller its lowest rate is than its peak.
     """
 
-    learning_rate: Rate = 2e-4
-    layer_decay: Rate = 0.8
-    weight_decay: Decay = 0.01
+    learning_rate: Annotated[Rate, Floats(2e-5, 1e-3, log=True)] = 2e-4
+    layer_decay: LayerDecay = 0.8
+    weight_decay: WeightDecay = 0.01
     epochs_per_block: Count = 1
-    num_train_epochs: Count = 2
-    schedule: ScheduleName = "slanted-triangular"
+    num_train_epochs: Annotated[Count, Ints(1, 4)] = 2
+    schedule: Annotated[ScheduleName, Choices(("linear", "slanted-triangular"))] = (
+        "slanted-triangular"
+    )
     window: Literal["phase", "run"] = "phase"
-    warmup_ratio: Share = 0.1
+    warmup_ratio: Warmup = 0.1
     ratio: Ratio = 32.0
 
     def plan(self, model: Model) -> list[Phase]:

@@ -4,10 +4,20 @@ Hart (section 4.2) trains the last two layers as a regularised form of fine-tuni
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from totune.errors import ConfigError
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
+from totune.ranges import Ints
+from totune.strategies.base import (
+    STRATEGIES,
+    Count,
+    FewEpochs,
+    Strategy,
+    TuningRate,
+    Warmup,
+    WeightDecay,
+)
 from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
 
 
@@ -20,11 +30,11 @@ class LastK(Strategy):
         k: how many layers train, counted from the top.
     """
 
-    k: Count = 2
-    learning_rate: Rate = 1e-4
-    weight_decay: Decay = 0.01
-    num_train_epochs: Count = 3
-    warmup_ratio: Share = 0.1
+    k: Annotated[Count, Ints(1, 4)] = 2
+    learning_rate: TuningRate = 1e-4
+    weight_decay: WeightDecay = 0.01
+    num_train_epochs: FewEpochs = 3
+    warmup_ratio: Warmup = 0.1
 
     @property
     def label(self) -> str:

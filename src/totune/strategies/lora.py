@@ -11,7 +11,16 @@ from pydantic import Field
 from totune.encoders.inserts.peft import insert_peft, peft_config
 from totune.encoders.inserts.peft_targets import leave_out_pooler
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
+from totune.ranges import Floats, Ints
+from totune.strategies.base import (
+    STRATEGIES,
+    Count,
+    ManyEpochs,
+    Rate,
+    Strategy,
+    Warmup,
+    WeightDecay,
+)
 from totune.strategies.phases import Phase
 from totune.strategies.rates import insert_phase
 
@@ -32,14 +41,14 @@ class Lora(Strategy):
         learning_rate: peak rate, larger than fine-tuning's.
     """
 
-    r: Count = 8
-    lora_alpha: Rate = 16.0
-    lora_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    r: Annotated[Count, Ints(2, 64, log=True)] = 8
+    lora_alpha: Annotated[Rate, Floats(4.0, 64.0, log=True)] = 16.0
+    lora_dropout: Annotated[float, Field(ge=0, lt=1), Floats(0.0, 0.2)] = 0.0
     target_modules: tuple[str, ...] | None = None
-    learning_rate: Rate = 1e-3
-    weight_decay: Decay = 0.01
-    num_train_epochs: Count = 10
-    warmup_ratio: Share = 0.1
+    learning_rate: Annotated[Rate, Floats(1e-4, 5e-3, log=True)] = 1e-3
+    weight_decay: WeightDecay = 0.01
+    num_train_epochs: ManyEpochs = 10
+    warmup_ratio: Warmup = 0.1
 
     def prepare(self, model: Model) -> None:
         """Puts the updates in; at first they change nothing.

@@ -5,13 +5,14 @@ IA3 is of Liu et al. 2022, prefix tuning of Li and Liang 2021. LoRA has a strate
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from totune.encoders.inserts.peft import insert_peft, peft_config
 from totune.encoders.inserts.peft_support import plain
 from totune.encoders.inserts.peft_targets import leave_out_pooler
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
+from totune.ranges import Floats
+from totune.strategies.base import STRATEGIES, Decay, ManyEpochs, Rate, Strategy, Warmup
 from totune.strategies.phases import Phase
 from totune.strategies.rates import insert_phase
 
@@ -32,10 +33,10 @@ class Peft(Strategy):
     """
 
     config: Mapping[str, Any] | None = None
-    learning_rate: Rate = 3e-3
+    learning_rate: Annotated[Rate, Floats(3e-4, 3e-2, log=True)] = 3e-3
     weight_decay: Decay = 0.0
-    num_train_epochs: Count = 10
-    warmup_ratio: Share = 0.1
+    num_train_epochs: ManyEpochs = 10
+    warmup_ratio: Warmup = 0.1
 
     def __post_init__(self) -> None:
         """Checks the configuration, and says what null stands for, since it decides results.

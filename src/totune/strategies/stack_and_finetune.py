@@ -6,13 +6,27 @@ answers can be had here.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, Count, Decay, Rate, Share, Strategy
+from totune.ranges import Choices, Floats, Ints
+from totune.strategies.base import (
+    STRATEGIES,
+    Count,
+    Decay,
+    FewEpochs,
+    LayerDecay,
+    Rate,
+    Strategy,
+    TuningRate,
+    Warmup,
+    WeightDecay,
+)
 from totune.strategies.fine_tuning import FineTuning
 from totune.strategies.phases import Constant, Epochs, Gap, Phase, Plateau, Stop
 from totune.strategies.rates import above_layers
+
+StopName = Literal["gap", "epochs", "convergence"]
 
 
 @STRATEGIES.register("stack-and-finetune")
@@ -35,17 +49,17 @@ class StackAndFinetune(Strategy):
         num_train_epochs: of phase 2.
     """
 
-    stop: Literal["gap", "epochs", "convergence"] = "gap"
-    stack_learning_rate: Rate = 1e-3
-    stack_epochs: Count = 20
-    gap_tolerance: Decay = 0.05
+    stop: Annotated[StopName, Choices(("gap", "epochs", "convergence"))] = "gap"
+    stack_learning_rate: Annotated[Rate, Floats(1e-4, 1e-2, log=True)] = 1e-3
+    stack_epochs: Annotated[Count, Ints(3, 30, log=True)] = 20
+    gap_tolerance: Annotated[Decay, Floats(0.01, 0.1)] = 0.05
     gap_patience: Count = 1
     patience: Count = 3
-    learning_rate: Rate = 1e-4
-    layer_decay: Rate = 1.0
-    weight_decay: Decay = 0.01
-    num_train_epochs: Count = 3
-    warmup_ratio: Share = 0.1
+    learning_rate: TuningRate = 1e-4
+    layer_decay: LayerDecay = 1.0
+    weight_decay: WeightDecay = 0.01
+    num_train_epochs: FewEpochs = 3
+    warmup_ratio: Warmup = 0.1
 
     def plan(self, model: Model) -> list[Phase]:
         above = above_layers(self.stack_learning_rate, self.weight_decay)
