@@ -1,0 +1,80 @@
+"""How hard options were searched, in sentences: a comparison is fair where effort is equal."""
+
+from collections.abc import Sequence
+
+from totune.advice.standings import Standing
+from totune.advice.wording import duration
+from totune.search import outcomes
+from totune.search.records import SearchRecord
+
+NOTHING = "No options were searched; with --search 20 every strategy gets 20 trials on dev."
+
+
+def tell_effort(searches: Sequence[SearchRecord], standings: Sequence[Standing]) -> list[str]:
+    """What every strategy's options got, then what was unequal.
+
+    Args:
+        searches: those whose winners the runs are.
+        standings: of all strategies.
+    """
+    done = sorted((s for s in searches if s.ranges and s.trials), key=lambda s: s.strategy)
+    if not done:
+        return [NOTHING]
+    names = {search.strategy for search in done}
+    others = [standing.strategy for standing in standings if standing.strategy not in names]
+    told = [_searched(done, [standing for standing in standings if standing.strategy in names])]
+    told += [line for search in done for line in (_cut_short(search), _failures(search)) if line]
+    if others:
+        told.append(f"Not searched: {', '.join(others)}.")
+    return told
+
+
+def _searched(searches: Sequence[SearchRecord], standings: Sequence[Standing]) -> str:
+    """The budget if it is one, and what each search took of the other kind."""
+    budgets = [search.budget for search in searches]
+    equal = all(budget == budgets[0] for budget in budgets)
+    trials = {search.strategy: _count(len(search.trials), "trial") for search in searches}
+    times = {search.strategy: duration(outcomes.seconds(search)) for search in searches}
+    if not equal:
+        each = [f"{name} {trials[name]} in {times[name]}" for name in trials]
+        told = f"Options were searched on dev with unequal effort ({', '.join(each)})"
+    elif "trials" in budgets[0]:
+        each = [f"{name} {time}" for name, time in times.items()]
+        budget = _count(int(budgets[0]["trials"]), "trial")
+        told = f"Options were searched on dev with {budget} per strategy ({', '.join(each)})"
+    else:
+        each = [f"{name} {count}" for name, count in trials.items()]
+        budget = duration(budgets[0]["seconds"])
+        told = f"Options were searched on dev for {budget} per strategy ({', '.join(each)})"
+    return f"{told}{_seeds(standings)}."
+
+
+def _seeds(standings: Sequence[Standing]) -> str:
+    """Over how many seeds the winners ran."""
+    runs = sorted({standing.runs for standing in standings})
+    if not runs:
+        return ""
+    several = f"{runs[0]} to {runs[-1]}" if len(runs) > 1 else str(runs[0])
+    return f"; the winners ran over {several} {'seed' if runs[-1] == 1 else 'seeds'}"
+
+
+def _cut_short(search: SearchRecord) -> str:
+    asked, had = int(search.budget.get("trials", 0)), len(search.trials)
+    if had >= asked:
+        return ""
+    return f"The search of {search.strategy} was cut short: it had {had} of its {asked} trials."
+
+
+def _failures(search: SearchRecord) -> str:
+    failed, total = outcomes.failed(search), len(search.trials)
+    if not failed:
+        return ""
+    reason = next((trial.error for trial in failed if trial.error), "").rstrip(".")
+    why = f" ({reason})" if reason else ""
+    if len(failed) == total:
+        return f"No trial of {search.strategy} succeeded{why}, so it ran with its defaults."
+    return f"{len(failed)} of {total} trials of {search.strategy} failed{why}."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,85 @@
+"""What is searched of a member of a study: the ranges of the options that nobody has set."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from totune.model import wants_of
+from totune.ranges import Choices, Floats, Ints, Range, contains, ranges_of
+from totune.registry import options_of
+from totune.strategies.base import Strategy
+from totune.study.config import Member
+from totune.study.context import Context
+
+HEAD = "head."
+_KINDS = {Floats: "floats", Ints: "ints", Choices: "choices"}
+
+
+@dataclass(frozen=True)
+class Space:
+    """Where a search looks; options are called as in a `Member`, `head.NAME` for the head's.
+
+    Attributes:
+        ranges: of the options that are searched; none if there is nothing to search.
+        fixed: options that were set by hand.
+        defaults: of every option that is searched.
+    """
+
+    ranges: dict[str, Range]
+    fixed: dict[str, Any]
+    defaults: dict[str, Any]
+
+
+def space_of(member: Member, context: Context) -> Space:
+    """What is left to search of a member, on this task and encoder.
+
+    What was set by hand is not searched, the number in `last-2` neither. A default that follows
+    from the encoder and lies outside its range is left as it is.
+    """
+    made = member.create()
+    ranges, options = ranges_of(type(made)), options_of(made)
+    if isinstance(made, Strategy):
+        wants = wants_of(member.create_head({}), context.task)
+        head = member.create_head(made.head_defaults(context.loaded.encoder, wants))
+        ranges |= _of_head(ranges_of(type(head)))
+        options |= _of_head(options_of(head))
+    numbered = {"k": options["k"]} if member.strategy != made.name else {}
+    fixed = {**numbered, **member.options}
+    searched = {
+        name: range_
+        for name, range_ in ranges.items()
+        if name not in fixed and contains(range_, options[name])
+    }
+    return Space(searched, fixed, {name: options[name] for name in searched})
+
+
+def label_of(member: Member, space: Space) -> str:
+    """What the searched member is called.
+
+    It keeps its name, but where the name tells an option that is searched: `last-k` is then not
+    called `last-2`.
+    """
+    own = member.label or member.create().label
+    others = {name: _other(space, name) for name in space.ranges}
+    changed = replace(member, options={**member.options, **others})
+    told = member.label or changed.create().label
+    return own if told == own else member.strategy
+
+
+def _other(space: Space, name: str) -> Any:
+    """Another value than the default."""
+    range_ = space.ranges[name]
+    values = range_.values if isinstance(range_, Choices) else (range_.low, range_.high)
+    return next(value for value in values if value != space.defaults[name])
+
+
+def range_to_json(range_: Range) -> dict[str, Any]:
+    """A range as a `SearchRecord` has it."""
+    facts = asdict(range_)
+    if isinstance(range_, Choices):
+        facts["values"] = list(range_.values)
+    return {"kind": _KINDS[type(range_)], **facts}
+
+
+def _of_head(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{HEAD}{name}": value for name, value in options.items()}

@@ -1,0 +1,121 @@
+"""Where Optuna keeps the trials of searches: a file in the study's folder, or a database."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import optuna
+from optuna.exceptions import StorageInternalError
+from optuna.storages import RDBStorage
+from sqlalchemy.exc import ArgumentError, IntegrityError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from totune.errors import ConfigError, RunError
+from totune.search.folder import hide_passwords
+
+WAIT = 60.0  # seconds that one process waits for the file while another writes
+TRIES = 5  # of making the tables, which several processes may begin at once
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def check_storage(url: str) -> None:
+    """Finds out whether a storage can be used, and makes its tables.
+
+    Raises:
+        ConfigError: if it cannot, with the remedy.
+    """
+    _connect(url).engine.dispose()
+
+
+@contextmanager
+def opened(place: Path | str) -> Iterator[RDBStorage]:
+    """A storage that can be used, while the block runs.
+
+    Args:
+        place: a file, made where it is missing, or the URL of a database.
+
+    Raises:
+        ConfigError: if it cannot be used.
+        RunError: if it is lost while it is used.
+    """
+    storage = _connect(place) if isinstance(place, str) else _open_file(place)
+    try:
+        yield storage
+    except StorageInternalError as error:
+        raise RunError(
+            f"The storage of the search, {hide_passwords(str(place))}, cannot be used any more: "
+            f"{_first_line(error.__cause__ or error)} The same command goes on where it ended."
+        ) from None
+    finally:
+        storage.engine.dispose()
+
+
+def _open_file(path: Path) -> RDBStorage:
+    """A file of SQLite; its path may hold any character, which a URL may not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connect = partial(_connection, path)
+    try:
+        return RDBStorage("sqlite://", {"creator": connect, "poolclass": QueuePool})
+    except (SQLAlchemyError, StorageInternalError, RuntimeError) as error:
+        raise ConfigError(
+            f"{path} cannot be used as the storage of a search: {_first_line(error)} Move it away "
+            "to search anew."
+        ) from None
+
+
+def _connection(path: Path) -> sqlite3.Connection:
+    """Writes wait for no disk: what a killed process has written stays all the same."""
+    connection = sqlite3.connect(path, timeout=WAIT, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+    return connection
+
+
+def _connect(url: str) -> RDBStorage:
+    told = f"search_storage={hide_passwords(url)!r}"
+    try:
+        return _patiently(url)
+    except ImportError as error:
+        driver = _first_line(error.__cause__ or error)
+        raise ConfigError(
+            f"{told} needs a driver that is not installed: {driver} For PostgreSQL: "
+            "pip install 'psycopg[binary]', and begin the URL with postgresql+psycopg://."
+        ) from None
+    except (ArgumentError, ValueError, KeyError, IndexError):
+        raise ConfigError(
+            f"{told} is not the URL of a storage that Optuna can use; write one like "
+            "postgresql+psycopg://user:password@host/database or sqlite:////folder/search.db."
+        ) from None
+    except (SQLAlchemyError, StorageInternalError, RuntimeError) as error:
+        raise ConfigError(
+            f"{told} cannot be used: {_first_line(error)} Is the server running, and does the "
+            "database exist?"
+        ) from None
+
+
+def _patiently(url: str) -> RDBStorage:
+    """Makes the tables, again if another process has made some of them at the same time."""
+    for attempt in range(TRIES):
+        try:
+            return RDBStorage(url, {"pool_pre_ping": True})
+        except SQLAlchemyError as error:
+            if attempt == TRIES - 1 or not _is_race(error):
+                raise
+            time.sleep(0.2 * (attempt + 1))
+    raise AssertionError("the last attempt has returned or raised")
+
+
+def _is_race(error: SQLAlchemyError) -> bool:
+    """Whether somebody else has made what was not there a moment before."""
+    return isinstance(error, IntegrityError | ProgrammingError) or "already exists" in str(error)
+
+
+def _first_line(error: BaseException) -> str:
+    """What a driver says first, as a sentence; it knows better than the layers above it."""
+    cause = getattr(error, "orig", None) or error
+    line = next(iter(str(cause).splitlines()), type(cause).__name__)
+    return hide_passwords(line).rstrip(". ") + "."

@@ -1,0 +1,132 @@
+"""One trial: a strategy with the options that are tried, trained on train and scored on dev."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from optuna import Trial, TrialPruned
+
+from totune.baselines.base import Baseline
+from totune.errors import TotuneError
+from totune.metrics import METRICS
+from totune.search.folder import checkpoint_path
+from totune.search.records import State
+from totune.study.config import Member, RunConfig
+from totune.study.context import Context
+from totune.study.prepare import configurations
+from totune.study.run import fit
+from totune.study.watching import Watcher
+from totune.training.history import EpochRecord
+
+FAULTS = (TotuneError, RuntimeError, ValueError, MemoryError)  # of a trial, as of a run
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a trial ended; the fields are those of a `TrialRecord`."""
+
+    state: State
+    score: float | None = None
+    curve: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    error: str = ""
+
+
+class Pruner(Watcher):
+    """Reports the best dev score so far after each epoch, and ends a trial that is hopeless.
+
+    Args:
+        trial: told of every epoch.
+        metric: the dev metric that is searched on.
+        reported: how many epochs it has been told of before it was interrupted.
+    """
+
+    def __init__(self, trial: Trial, metric: str, reported: int = 0) -> None:
+        self._trial, self._metric, self._reported = trial, metric, reported
+        self.curve: list[float] = []
+        self.seconds = 0.0
+
+    def epoch(self, config: RunConfig, epoch: EpochRecord) -> None:
+        """Looks at an epoch; what was decided before an interruption is not decided again.
+
+        Raises:
+            TrialPruned: if the trial is to end.
+        """
+        self.curve.append(epoch.dev[self._metric])
+        self.seconds += epoch.seconds
+        if len(self.curve) > self._reported:
+            self._trial.report(best_of(self.curve, self._metric), step=len(self.curve) - 1)
+        if len(self.curve) >= self._reported and self._trial.should_prune():
+            raise TrialPruned
+
+    def outcome(self, state: State) -> Outcome:
+        """The trial's, from the epochs that were looked at."""
+        score = best_of(self.curve, self._metric)
+        return _scored(state, score, self.curve, self.seconds)
+
+
+def attempt(member: Member, pruner: Pruner, seed: int, context: Context, study: Path) -> Outcome:
+    """Trains and scores a member; looks at train and dev alone.
+
+    Args:
+        member: with the options that are tried.
+        pruner: told of every epoch.
+        seed: of initialisation and data order.
+        context: what the study shares; frozen features come from its cache.
+        study: the folder in which the state of an interrupted trial lies.
+
+    Returns:
+        What it came to; a fault of the trial itself is an outcome, too.
+    """
+    began = time.perf_counter()
+    try:
+        return _train(member, pruner, seed, replace(context, watcher=pruner), study)
+    except TrialPruned:
+        return pruner.outcome("pruned")
+    except FAULTS as error:
+        kind = "" if isinstance(error, TotuneError) else f"{type(error).__name__}: "
+        seconds = time.perf_counter() - began
+        return Outcome("failed", None, pruner.curve, seconds, f"{kind}{error}")
+    finally:
+        context.cache.release()
+
+
+def best_of(scores: Sequence[float], metric: str) -> float:
+    """The best of some scores; nan if none is a number."""
+    sign = METRICS[metric].sign
+    numbers = [score for score in scores if math.isfinite(score)]
+    return max(numbers, key=lambda score: sign * score, default=math.nan)
+
+
+def _train(member: Member, pruner: Pruner, seed: int, context: Context, study: Path) -> Outcome:
+    [(config, made)] = configurations([member], [seed], context)
+    if isinstance(made, Baseline):
+        return _fit_baseline(config, made, context)
+    checkpoint = checkpoint_path(study, config.fingerprint)
+    try:
+        fit(config, made, context, checkpoint)
+    except (TrialPruned, *FAULTS):
+        checkpoint.unlink(missing_ok=True)
+        raise
+    checkpoint.unlink(missing_ok=True)
+    return pruner.outcome("complete")
+
+
+def _fit_baseline(config: RunConfig, baseline: Baseline, context: Context) -> Outcome:
+    data, task, metric = context.dataset, context.task, context.settings.metric
+    began, filling = time.perf_counter(), context.cache.seconds
+    embed = context.embed if baseline.needs_encoder else None
+    targets = task.targets(data.train.labels or ())
+    fitted = baseline.fit(data.train, targets, task, config.seeds["init"], embed)
+    predictions = task.predictions(fitted.outputs(data.dev), data.dev.counts)
+    score = task.evaluate(task.targets(data.dev.labels or ()), predictions)[metric]
+    seconds = time.perf_counter() - began - (context.cache.seconds - filling)
+    return _scored("complete", score, [], seconds)
+
+
+def _scored(state: State, score: float, curve: list[float], seconds: float) -> Outcome:
+    if math.isfinite(score):
+        return Outcome(state, score, curve, seconds)
+    return Outcome("failed", None, curve, seconds, "its dev score is not a number.")

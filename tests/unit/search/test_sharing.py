@@ -1,0 +1,142 @@
+"""A search that several processes share: the budget is that of all, and the dead are replaced."""
+
+import time
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+from tests.unit.search.samples import TF_IDF, context_of, without_times
+
+from totune.ranges import Floats
+from totune.search import queue
+from totune.search.budget import Budget
+from totune.search.queue import ALIVE, Queue
+from totune.search.sampling import SeededSampler, distribution_of
+from totune.search.searching import search
+from totune.search.storage import opened
+from totune.study.context import Context
+from totune.study.store import Store
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
+    return context_of(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/shared.db"
+
+
+def queue_of(url: str, kept: optuna.storages.RDBStorage, trials: int) -> Queue:
+    """One process's view of a search over one option."""
+    study = optuna.create_study(
+        storage=kept,
+        sampler=SeededSampler({"x": 0.5}, 0),
+        study_name="shared",
+        load_if_exists=True,
+    )
+    distributions = {"x": distribution_of(Floats(0.0, 1.0))}
+    return Queue(study, kept, Budget(trials=trials), distributions, shared=True)
+
+
+FACTS = {"seconds": 1.0}
+
+
+def test_a_shared_search_is_the_same_search(context: Context, url: str, tmp_path: Path) -> None:
+    """Whoever joins when it has ended trains nothing."""
+    first = search(TF_IDF, context, Store(tmp_path / "a"), Budget(trials=3), 0, url)
+    second = search(TF_IDF, context, Store(tmp_path / "b"), Budget(trials=3), 0, url)
+    alone = search(TF_IDF, context, Store(tmp_path / "c"), Budget(trials=3), 0)
+    assert first == second
+    assert without_times(first) == without_times(alone)
+
+
+def test_no_two_get_the_same_trial_and_nobody_gets_more_than_the_budget(url: str) -> None:
+    with opened(url) as one, opened(url) as other:
+        first, second = queue_of(url, one, 3), queue_of(url, other, 3)
+        trials = [first.ask(), second.ask(), first.ask()]
+        assert [trial and trial.number for trial in trials] == [0, 1, 2]
+        for asked, told in zip((first, second, first), trials, strict=True):
+            assert told is not None
+            asked.tell(told, TrialState.COMPLETE, 0.5, FACTS)
+        assert first.ask() is None
+        assert second.ask() is None
+
+
+def test_a_trial_too_many_waits_for_a_larger_budget(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process asks between this one's look and its question."""
+    with opened(url) as one, opened(url) as other:
+        first, second = queue_of(url, one, 1), queue_of(url, other, 1)
+        looked = Queue._make_room
+
+        def late(self: Queue) -> bool:
+            found = looked(self)
+            monkeypatch.setattr(Queue, "_make_room", looked)
+            trial = second.ask()
+            assert trial is not None
+            assert trial.number == 0
+            self._study.enqueue_trial({}, user_attrs={ALIVE: time.time()})
+            second.tell(trial, TrialState.COMPLETE, 0.5, FACTS)
+            return found
+
+        monkeypatch.setattr(Queue, "_make_room", late)
+        assert first.ask() is None
+        assert [trial.state.name for trial in first._all()] == ["COMPLETE", "WAITING"]
+        more = queue_of(url, one, 2).ask()
+        assert more is not None
+        assert more.number == 1
+
+
+def test_a_trial_without_a_sign_of_life_is_taken_up_with_its_options(url: str) -> None:
+    with opened(url) as one, opened(url) as other:
+        dead, living = queue_of(url, one, 2), queue_of(url, other, 2)
+        left = dead.ask()
+        assert left is not None
+        left.report(0.25, 0)
+        follower = living.ask()
+        assert follower is not None
+        assert follower.number == 1  # while the first one may be alive
+        left.set_user_attr(ALIVE, time.time() - queue.GRACE - 1)
+        taken = living.ask()
+        assert taken is not None
+        assert (taken.number, taken.params) == (0, left.params)
+        assert living.reported(taken) == 1
+        living.tell(taken, TrialState.COMPLETE, 0.5, FACTS)
+        dead.tell(left, TrialState.COMPLETE, 0.75, FACTS)  # it was alive after all
+        assert living._all()[0].value == 0.5
+
+
+def test_who_runs_a_trial_gives_signs_of_life(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "BEAT", 0.01)
+    with opened(url) as kept:
+        own = queue_of(url, kept, 1)
+        trial = own.ask()
+        assert trial is not None
+        trial.set_user_attr(ALIVE, 0.0)
+        with own.running(trial):
+            deadline = time.time() + 30
+            while own._all()[0].user_attrs[ALIVE] == 0.0:
+                assert time.time() < deadline
+                time.sleep(0.01)
+
+
+def test_a_process_waits_for_trials_that_others_run(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(url) as one, opened(url) as other:
+        first, second = queue_of(url, one, 1), queue_of(url, other, 1)
+        trial = first.ask()
+        assert trial is not None
+        waited: list[float] = []
+
+        def sleep(seconds: float) -> None:
+            waited.append(seconds)
+            first.tell(trial, TrialState.COMPLETE, 0.5, FACTS)
+
+        monkeypatch.setattr(queue.time, "sleep", sleep)
+        assert second.ask() is None
+        assert len(waited) == 1

@@ -1,0 +1,81 @@
+"""What is searched is what nobody has set, where a search could find the default."""
+
+from typing import Any
+
+import pytest
+from tests.unit.search.samples import context_of
+
+from totune.ranges import Choices, Floats, Ints
+from totune.search.space import label_of, range_to_json, space_of
+from totune.study.config import Member
+from totune.study.context import Context
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
+    return context_of(tmp_path_factory.mktemp("cache"))
+
+
+def test_options_of_strategy_and_head_are_searched_from_their_defaults(context: Context) -> None:
+    space = space_of(Member("fine-tuning"), context)
+    assert space.ranges["learning_rate"] == Floats(1e-5, 5e-4, log=True)
+    assert space.ranges["schedule"] == Choices(("linear", "slanted-triangular"))
+    assert space.ranges["head.dropout"] == Floats(0.0, 0.5)
+    assert space.defaults["learning_rate"] == 1e-4
+    assert space.defaults["head.dropout"] == 0.1
+    assert space.fixed == {}
+    assert set(space.defaults) == set(space.ranges)
+    assert "ratio" not in space.ranges
+
+
+def test_what_is_set_by_hand_is_not_searched(context: Context) -> None:
+    options = {"learning_rate": 1e-3, "head.dropout": 0.1}
+    space = space_of(Member("fine-tuning", options), context)
+    assert space.fixed == options
+    assert not {"learning_rate", "head.dropout"} & set(space.ranges)
+    assert "num_train_epochs" in space.ranges
+
+
+def test_the_number_in_a_name_is_set_by_hand(context: Context) -> None:
+    named, plain = Member("last-3"), Member("last-k")
+    assert space_of(named, context).fixed == {"k": 3}
+    assert "k" not in space_of(named, context).ranges
+    assert space_of(plain, context).ranges["k"] == Ints(1, 4)
+    assert label_of(named, space_of(named, context)) == "last-3"
+    assert label_of(plain, space_of(plain, context)) == "last-k"
+    own = Member("last-k", label="top")
+    assert label_of(own, space_of(own, context)) == "top"
+    fixed = Member("last-k", {"k": 2})
+    assert label_of(fixed, space_of(fixed, context)) == "last-2"
+    peft = Member("peft")
+    assert label_of(peft, space_of(peft, context)) == "peft-ia3"
+
+
+def test_a_default_that_no_search_could_find_is_left_as_it_is(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = Member("feature-extraction")
+    assert "head.dropout" in space_of(member, context).ranges
+    strategy = type(member.create())
+    monkeypatch.setattr(strategy, "head_defaults", lambda *_: {"dropout": 0.75})
+    assert "head.dropout" not in space_of(member, context).ranges
+
+
+@pytest.mark.parametrize(
+    ("name", "searched"),
+    [("tf-idf", {"ngrams", "C"}), ("sentence-embedding", {"normalize", "C"}), ("majority", set())],
+)
+def test_baselines_have_options_too(context: Context, name: str, searched: set[str]) -> None:
+    assert set(space_of(Member(name), context).ranges) == searched
+
+
+@pytest.mark.parametrize(
+    ("range_", "facts"),
+    [
+        (Floats(0.1, 1.0, log=True), {"kind": "floats", "low": 0.1, "high": 1.0, "log": True}),
+        (Ints(1, 4), {"kind": "ints", "low": 1, "high": 4, "log": False}),
+        (Choices((True, False)), {"kind": "choices", "values": [True, False]}),
+    ],
+)
+def test_a_range_as_plain_data(range_: Any, facts: dict[str, Any]) -> None:
+    assert range_to_json(range_) == facts

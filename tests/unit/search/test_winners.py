@@ -1,0 +1,134 @@
+"""The searches of a study, and what runs after them."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from tests.unit.report.sample_search import search as record_of
+from tests.unit.report.sample_search import trial
+from tests.unit.search.samples import FEATURES, TF_IDF, context_of, told
+
+from totune.errors import ConfigError
+from totune.search.budget import Budget
+from totune.search.findings import read_searches
+from totune.search.winners import SearchJob, search_members
+from totune.search.wording import tell_end, tell_trial
+from totune.study.config import Member
+from totune.study.context import Context
+from totune.study.executors.base import Executor, Job
+from totune.study.store import Store
+
+
+class Fake(Executor):
+    """Gives records that were prepared, in another order than it was asked."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.jobs: list[SearchJob] = []
+
+    def perform(
+        self,
+        jobs: Sequence[Job],
+        context: Context,
+        store: Store,
+        may_begin: Callable[[Job], bool] = lambda _: True,
+    ) -> Iterator[tuple[Job, Any]]:
+        self.jobs = [cast(SearchJob, job) for job in jobs]
+        for job in reversed(self.jobs):
+            won = replace(trial(0, 0.5), options=self.options[job.member.label])
+            yield job, record_of([won], strategy=job.member.label)
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
+    return context_of(tmp_path_factory.mktemp("cache"))
+
+
+def test_winners_make_the_members_under_their_labels(context: Context, tmp_path: Path) -> None:
+    members = [
+        Member("last-k", {"learning_rate": 1e-4}),
+        Member("majority"),
+        Member("tf-idf", label="words"),
+        Member("fine-tuning", head="linear"),
+    ]
+    won = {"last-k": {"k": 3}, "words": {"C": 2.0}, "fine-tuning": {"head.dropout": 0.3}}
+    executor = Fake(won)
+    found = search_members(members, context, Store(tmp_path), Budget(trials=4), 7, None, executor)
+    assert found == [
+        Member("last-k", {"learning_rate": 1e-4, "k": 3}, "last-k"),
+        Member("majority"),
+        Member("tf-idf", {"C": 2.0}, "words"),
+        Member("fine-tuning", {"head.dropout": 0.3}, "fine-tuning"),
+    ]
+    titles = ["search 1/3: last-k", "search 2/3: words", "search 3/3: fine-tuning"]
+    assert [job.title for job in executor.jobs] == titles
+    assert {job.seed for job in executor.jobs} == {7}
+    assert sorted(search.strategy for search in read_searches(tmp_path)) == sorted(won)
+
+
+def test_searches_are_done_here_and_written(context: Context, tmp_path: Path) -> None:
+    context = replace(context, progress=type(context.progress)())
+    members = [TF_IDF, replace(FEATURES, options={**FEATURES.options, "head.dropout": 0.1})]
+    found = search_members(members, context, Store(tmp_path), Budget(trials=2), 0)
+    records = {search.strategy: search for search in read_searches(tmp_path)}
+    for member, winner in zip(members, found, strict=True):
+        record = records[winner.label]
+        assert winner.options == {**member.options, **record.winner.options}
+        assert record.budget == {"trials": 2}
+        assert tell_end(record) in told(context)
+    path = tmp_path / "search" / "tf-idf.json"
+    assert json.loads(path.read_text(encoding="utf-8")) == records["tf-idf"].to_json()
+
+
+def test_a_search_whose_trials_all_failed_leaves_the_defaults(
+    context: Context, tmp_path: Path
+) -> None:
+    member = Member("last-k", {"k": 9})
+    (found,) = search_members([member], context, Store(tmp_path), Budget(trials=1), 0)
+    assert found.options == {"k": 9}
+
+
+def test_several_processes_to_a_run_cannot_search(context: Context, tmp_path: Path) -> None:
+    shared = replace(context, devices=cast(Any, SimpleNamespace(world=2)))
+    with pytest.raises(ConfigError, match="Search without torchrun"):
+        search_members([TF_IDF], shared, Store(tmp_path), Budget(trials=2), 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "of", "said"),
+    [
+        ({}, 20, "trial 5/20: 81.3; best 90.0"),
+        ({}, None, "trial 5: 81.3; best 90.0"),
+        ({"state": "pruned"}, 20, "trial 5/20: 81.3 (ended early); best 90.0"),
+        ({"same_as": 1}, 20, "trial 5/20: 81.3, the same as trial 2; best 90.0"),
+        (
+            {"state": "failed", "score": None, "error": "too large"},
+            20,
+            "trial 5/20 failed: too large",
+        ),
+    ],
+)
+def test_a_trial_in_words(changes: dict[str, Any], of: int | None, said: str) -> None:
+    ended = replace(trial(4, 0.813), **changes)
+    assert tell_trial(ended, trial(2, 0.9), of, "accuracy") == said
+
+
+def test_a_search_in_words() -> None:
+    won = replace(trial(1, 0.875), options={"learning_rate": 0.00123456, "schedule": "linear"})
+    better = record_of([trial(0, 0.75), won])
+    assert tell_end(better) == (
+        "fine-tuning: 2 trials on dev; accuracy 75.0 with the defaults, 87.5 with "
+        "learning_rate 0.00123, schedule linear"
+    )
+    usual = record_of([trial(0, 0.75), trial(1, 0.5)])
+    assert tell_end(usual) == (
+        "fine-tuning: 2 trials on dev; accuracy 75.0 with the defaults, which no other options beat"
+    )
+    hopeless = record_of([trial(0, None)])
+    assert tell_end(hopeless) == (
+        "fine-tuning: 1 trial on dev, none with a score; it runs with its defaults"
+    )
