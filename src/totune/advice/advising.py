@@ -1,19 +1,21 @@
 """The advice: verdict, comparisons, and the sentences that tell them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from totune.advice import wording
-from totune.advice.comparing import Comparison, compare, find_best
+from totune.advice.comparing import Comparison, Raced, compare, find_best
 from totune.advice.deciding import Decision, Verdict, decide, find_smallest
+from totune.advice.effort import tell_effort
 from totune.advice.plain import finite
 from totune.advice.standings import Arrays, Entrant, Standing, TestSet, find_test_set, gather
 from totune.errors import ConfigError
 from totune.metrics import PADDING, Metric, get_metric
+from totune.search.records import SearchRecord
 from totune.study.records import RunRecord
 
 TOLERANCE = 0.005
@@ -41,6 +43,7 @@ class Advice:
         caveats: sentences on what may spoil the advice.
         smallest: a strategy that keeps up with the best and stores at most a fifth of what the
             leaning one does, the least of all that keep up; None where there is none.
+        effort: sentences on how hard options were searched.
     """
 
     verdict: Verdict
@@ -58,18 +61,25 @@ class Advice:
     costs: tuple[str, ...]
     caveats: tuple[str, ...]
     smallest: str | None = None
+    effort: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As JSON knows it: numbers that are not finite become None."""
         return {name: finite(value) for name, value in asdict(self).items()}
 
     def __str__(self) -> str:
-        """The answer, and below it why, at what cost and with which reservations."""
-        return "\n".join([self.headline, *self.reasons, *self.costs, *self.caveats])
+        """The answer, and below it why, at what cost and effort, with which reservations."""
+        told = (*self.reasons, *self.costs, *self.effort, *self.caveats)
+        return "\n".join([self.headline, *told])
 
 
 def advise(
-    records: Sequence[RunRecord], arrays: Arrays, metric: str, tolerance: float = TOLERANCE
+    records: Sequence[RunRecord],
+    arrays: Arrays,
+    metric: str,
+    tolerance: float = TOLERANCE,
+    searches: Sequence[SearchRecord] = (),
+    raced: Raced | None = None,
 ) -> Advice:
     """Recommends the cheapest strategy not credibly worse than the best by over the tolerance.
 
@@ -84,6 +94,9 @@ def advise(
             of tags in both, [N, W], where words are tagged; a failed run may have none.
         metric: a name in `totune.metrics.METRICS`.
         tolerance: in the metric's own scale; 0.005 is half a point of accuracy.
+        searches: whose winners the runs are.
+        raced: what a race has found already. It is not tested again, since the race has shared the
+            chance of error out over its looks.
 
     Raises:
         ConfigError: for an unknown metric or a tolerance below 0.
@@ -94,15 +107,27 @@ def advise(
     measure = get_metric(metric)
     test = find_test_set(arrays)
     standings, entrants = gather(records, arrays, test, measure)
+    effort = tuple(tell_effort(searches, standings))
     if not entrants:
-        return _nothing(standings, metric, tolerance)
-    constant = _no_better_than_constant(entrants, test, measure)
+        return replace(_nothing(standings, metric, tolerance), effort=effort)
+    floor = constant_score(test, measure)
+    constant = [e.strategy for e in entrants if measure.sign * e.standing.mean <= floor]
     caveats = wording.caveats(standings, entrants, constant, test.targets, measure)
-    best = find_best(entrants, measure)
+    best = _best(entrants, measure, raced)
     others = [entrant for entrant in entrants if entrant is not best]
-    comparisons = compare(best, others, test, measure, tolerance)
+    known = {comparison.strategy: comparison for comparison in raced.comparisons} if raced else {}
+    rest = [entrant for entrant in others if entrant.strategy not in known]
+    known |= {c.strategy: c for c in compare(best, rest, test, measure, tolerance)}
+    comparisons = [known[entrant.strategy] for entrant in others]
     decision = decide(best, others, comparisons, best.strategy not in constant)
-    return _told(decision, standings, entrants, comparisons, measure, tolerance, caveats)
+    told = _told(decision, standings, entrants, comparisons, measure, tolerance, caveats)
+    return replace(told, effort=effort)
+
+
+def _best(entrants: Sequence[Entrant], metric: Metric, raced: Raced | None) -> Entrant:
+    """The best of a race, where there was one, else that of the means."""
+    named = [entrant for entrant in entrants if raced and entrant.strategy == raced.best]
+    return named[0] if named else find_best(entrants, metric)
 
 
 def _told(
@@ -158,15 +183,10 @@ def _nothing(standings: Sequence[Standing], metric: str, tolerance: float) -> Ad
     )
 
 
-def _no_better_than_constant(
-    entrants: Sequence[Entrant], test: TestSet, metric: Metric
-) -> list[str]:
-    """The strategies whose mean is not above what the best constant answer scores."""
+def constant_score(test: TestSet, metric: Metric) -> float:
+    """What the best constant answer scores, times the metric's sign."""
     answers = _constants(test.targets, metric)
-    floor = max(metric.sign * metric(test.targets, answer, test.n_classes) for answer in answers)
-    return [
-        entrant.strategy for entrant in entrants if metric.sign * entrant.standing.mean <= floor
-    ]
+    return max(metric.sign * metric(test.targets, answer, test.n_classes) for answer in answers)
 
 
 def _constants(targets: NDArray[Any], metric: Metric) -> Iterator[NDArray[Any]]:

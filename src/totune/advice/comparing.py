@@ -58,6 +58,19 @@ class Comparison:
     test_rows: int | None
 
 
+@dataclass(frozen=True)
+class Raced:
+    """What a race has found.
+
+    Attributes:
+        best: the best of those that stayed in it to its end.
+        comparisons: of the others, each as it was when the strategy left, or at the end.
+    """
+
+    best: str
+    comparisons: tuple[Comparison, ...]
+
+
 def find_best(entrants: Sequence[Entrant], metric: Metric) -> Entrant:
     """The entrant with the best mean score; of equals, the cheapest."""
     return min(entrants, key=lambda e: (-metric.sign * e.standing.mean, e.standing.cost))
@@ -83,10 +96,37 @@ def compare(
     the truth lay just beyond the tolerance, and in 2.5 to 5.5% where all four were equal and the
     tolerance was 0.
     """
-    pairs = [_paired(best, other, test, metric) for other in others]
+    return judge(best, others, pair_up(best, others, test, metric), metric, tolerance)
+
+
+def pair_up(
+    best: Entrant, others: Sequence[Entrant], test: TestSet, metric: Metric
+) -> list[Paired]:
+    """What is known of the difference between the best and each of `others`."""
+    return [_paired(best, other, test, metric) for other in others]
+
+
+def judge(
+    best: Entrant,
+    others: Sequence[Entrant],
+    pairs: Sequence[Paired],
+    metric: Metric,
+    tolerance: float,
+    alpha: float = ALPHA,
+) -> list[Comparison]:
+    """The second half of `compare`: what the differences come to.
+
+    Args:
+        best: the strategy with the best mean.
+        others: those that it is compared with.
+        pairs: the difference for each of them, from `pair_up`.
+        metric: that scores are compared in.
+        tolerance: how much worse is still good enough.
+        alpha: the error of all findings together.
+    """
     from_tolerance = [_known(pair.p_value(tolerance)) for pair in pairs]
     seeds_only = [_known(welch(best.scores, other.scores).p) for other in others]
-    levels = _levels(from_tolerance)
+    levels = holm_levels(from_tolerance, alpha)
     adjusted = zip(
         holm([_known(pair.p) for pair in pairs]),
         holm(from_tolerance),
@@ -141,13 +181,13 @@ def _known(p: float) -> float:
     return 1.0 if math.isnan(p) else p
 
 
-def _levels(p: Sequence[float]) -> list[float]:
+def holm_levels(p: Sequence[float], alpha: float) -> list[float]:
     """The error level of each test in Holm's steps; those after the first failure share its."""
     order = sorted(range(len(p)), key=p.__getitem__)
     levels = [0.0] * len(p)
     step, failed = 0, False
     for at in order:
-        levels[at] = ALPHA / (len(p) - step)
+        levels[at] = alpha / (len(p) - step)
         failed = failed or p[at] > levels[at]
         step += not failed
     return levels
@@ -162,7 +202,7 @@ def _verdict(low: float, high: float, tolerance: float) -> Finding:
 def _needed(pair: Paired, tolerance: float, level: float) -> tuple[int | None, int | None]:
     """How many more seeds should settle an open comparison, or how many test rows could."""
     fewest = min(pair.spread.n_seeds)
-    if fewest < 2:
+    if not pair.spread.is_known:
         return SEEDS_TO_START - fewest, None
     needed = seeds_needed(pair, abs(pair.difference - tolerance), 1 - level)
     more = None if needed.seeds is None else max(1, needed.seeds - fewest)

@@ -57,12 +57,20 @@ class Spread:
         seeds: the variance (n - 1) of single seeds' scores on this test set, for a and for b.
         n_seeds: how many seeds a and b have.
         n_examples: how many rows the test set has.
+        seed_df: the degrees of freedom of `seeds`, where they were not estimated from the seeds of
+            a and b alone.
     """
 
     examples: float
     seeds: tuple[float, float]
     n_seeds: tuple[int, int]
     n_examples: int
+    seed_df: float | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether something is known of how far seeds move the scores."""
+        return min(self.n_seeds) >= 2 or self.seed_df is not None
 
     def reach(self, p: float, n_seeds: tuple[float, float] | None = None) -> float:
         """Half the width of the interval of confidence 1 - p, for these or other seeds."""
@@ -71,7 +79,9 @@ class Spread:
         parts = [s / n for s, n in zip(self.seeds, counts, strict=True)]
         if not any(parts):
             return math.sqrt(rows)
-        df = satterthwaite(parts, [n - 1 for n in counts])
+        df = self.seed_df
+        if df is None:
+            df = satterthwaite(parts, [n - 1 for n in counts])
         return math.sqrt(rows + float(stats.t.isf(p / 2, df)) ** 2 * sum(parts))
 
 
@@ -188,7 +198,7 @@ def seeds_needed(
     """
     spread, p = paired.spread, 1 - confidence
     floor = replace(spread, seeds=(0.0, 0.0)).reach(p)
-    if margin <= 0 or min(spread.n_seeds) < 2:
+    if margin <= 0 or not spread.is_known:
         return SeedsNeeded(None, None)
     if floor >= margin:
         return SeedsNeeded(None, math.ceil(spread.n_examples * (floor / margin) ** 2) + 1)
@@ -200,7 +210,7 @@ def seeds_needed(
 
 def _p_value(gap: float, spread: Spread) -> float:
     """The p at which the interval reaches exactly `gap` far; found by bisection on log p."""
-    if math.isnan(gap) or min(spread.n_seeds) < 2:
+    if math.isnan(gap) or not spread.is_known:
         return math.nan
     if gap == 0:
         return 1.0

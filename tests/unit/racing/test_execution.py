@@ -1,0 +1,179 @@
+"""A race on runs that only seem to train."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from tests.tiny_runs import tiny_examples
+from tests.unit.racing.samples import runs
+from tests.unit.study.samples import Told, context_of, runs_of
+
+from totune.data.examples import Dataset
+from totune.racing.execution import PART, race
+from totune.racing.records import Race, read_race
+from totune.study import execute as execute_module
+from totune.study.config import RunConfig
+from totune.study.context import Context
+from totune.study.records import RunRecord
+from totune.study.store import Store
+
+BEST = runs("fine-tuning", [200, 204, 202, 200], 50.0)
+WORSE = runs("tf-idf", [700, 704, 702, 700], 2.0)
+SLOW = runs("lora", [500, 510, 505, 503], 99.0)
+ALL = [(name, seed) for seed in range(4) for name in ("fine-tuning", "tf-idf", "lora")]
+Run = Callable[..., tuple[list[RunRecord], Race]]
+
+
+class Trained(list[tuple[str, str, int]]):
+    """What was run: the digest of its data, its label and its seed."""
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
+    """Has every run end with the predictions of the samples."""
+    done = Trained()
+    known = BEST + WORSE + SLOW
+
+    def run(config: RunConfig, member: Any, context: Any, store: Store) -> RunRecord:
+        done.append((config.data, config.label, config.seed))
+        found = next(r for r in known.records if (r.strategy, r.seed) == done[-1][1:])
+        made = RunRecord.from_json(
+            found.to_json() | {"fingerprint": config.fingerprint, "predictions": "p.npz"}
+        )
+        store.weights(config.fingerprint).mkdir(parents=True)
+        store.save(made, dict(known.arrays[found.fingerprint]))
+        return made
+
+    monkeypatch.setattr(execute_module, "run", run)
+    return done
+
+
+def in_context(told: Told) -> Context:
+    """With training rows of which a part can be taken."""
+    rows = tiny_examples(rows=40)
+    columns = SimpleNamespace(task="classification")
+    dataset = Dataset("tiny", rows, rows, rows, cast(Any, columns))
+    context = context_of(told)
+    context.split_seed = 0
+    context.dataset = dataset
+
+    def with_splits(parts: Any) -> Context:
+        small = in_context(told)
+        small.dataset = Dataset("tiny", parts["train"], rows, rows, cast(Any, columns))
+        return small
+
+    context.with_splits = with_splits  # type: ignore[method-assign]
+    return context
+
+
+@pytest.fixture
+def go(tmp_path: Path) -> Run:
+    def go(told: Told | None = None, **options: Any) -> tuple[list[RunRecord], Race]:
+        context = in_context(told or Told())
+        return race(runs_of(*ALL), context, Store(tmp_path), 0.005, **options)
+
+    return go
+
+
+def test_a_race_runs_what_it_asks_for_and_tells_who_leaves(
+    tmp_path: Path, trained: Trained, go: Run
+) -> None:
+    told, shown = Told(), list[int]()
+    records, made = go(told, on_record=lambda found: shown.append(len(found)))
+    ran = [("fine-tuning", 0), ("tf-idf", 0), ("lora", 0), ("fine-tuning", 1), ("tf-idf", 1)]
+    assert [each[1:] for each in trained] == ran
+    assert [(r.strategy, r.seed) for r in records] == ran
+    assert shown == [1, 2, 3, 3, 4, 5]
+    assert {name: gone.reason for name, gone in made.left.items()} == {
+        "lora": "cannot win",
+        "tf-idf": "worse",
+    }
+    assert told.said[0] == "round: seed 0, 3 strategies"
+    assert (
+        "tf-idf leaves the race: it is credibly worse than fine-tuning by more than 0.5 points."
+        in told.said
+    )
+    assert repr(read_race(tmp_path)) == repr(made)
+    kept = {r.strategy for r in records if Store(tmp_path).weights(r.fingerprint).exists()}
+    assert kept == {"fine-tuning", "tf-idf", "lora"}
+
+
+def test_a_race_that_was_run_runs_nothing(trained: Trained, go: Run) -> None:
+    _, first = go()
+    count = len(trained)
+    _, again = go()
+    assert (len(trained), repr(again)) == (count, repr(first))
+
+
+def test_a_broken_race_goes_on(monkeypatch: pytest.MonkeyPatch, trained: Trained, go: Run) -> None:
+    whole = execute_module.run
+
+    def breaks(config: RunConfig, *rest: Any) -> RunRecord:
+        if len(trained) == 2:
+            raise KeyboardInterrupt
+        return whole(config, *rest)
+
+    monkeypatch.setattr(execute_module, "run", breaks)
+    with pytest.raises(KeyboardInterrupt):
+        go()
+    monkeypatch.setattr(execute_module, "run", whole)
+    records, made = go()
+    assert len(trained) == len(set(trained)) == len(records) == 5
+    assert made.ended == "settled"
+
+
+def test_what_failed_is_not_tried_again_in_later_rounds(
+    monkeypatch: pytest.MonkeyPatch, trained: Trained, go: Run
+) -> None:
+    whole, tries = execute_module.run, list[int]()
+
+    def fails(config: RunConfig, member: Any, context: Any, store: Store) -> RunRecord:
+        if config.label != "lora":
+            return whole(config, member, context, store)
+        tries.append(config.seed)
+        found = SLOW.records[config.seed].to_json()
+        facts = {"status": "failed", "error": "it broke", "costs": None}
+        made = RunRecord.from_json(found | facts | {"fingerprint": config.fingerprint})
+        store.save(made, {})
+        return made
+
+    monkeypatch.setattr(execute_module, "run", fails)
+    records, made = go()
+    assert tries == [0, 1]
+    assert made.left["lora"].reason == "no usable run"
+    assert sum(record.status == "failed" for record in records) == 2
+
+
+def test_a_part_of_the_rows_is_other_data_in_another_folder(
+    tmp_path: Path, trained: Trained, go: Run
+) -> None:
+    records, made = go(fraction=0.25)
+    small, whole = {d for d, *_ in trained[:6]}, {d for d, *_ in trained[6:]}
+    assert len(small) == len(whole) == 1
+    assert small != whole
+    assert made.left["lora"].reason == "worse"
+    assert {record.strategy for record in records} == {"fine-tuning", "tf-idf"}
+    store = Store(tmp_path / PART / "0.25")
+    assert len(store.records()) == 6
+    assert not any(store.weights(record.fingerprint).exists() for record in store.records())
+
+
+def test_the_budget_is_that_of_all_rounds(
+    monkeypatch: pytest.MonkeyPatch, trained: Trained, go: Run
+) -> None:
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("time.monotonic", lambda: clock.now)
+    whole = execute_module.run
+
+    def takes_ten(*given: Any) -> RunRecord:
+        clock.now += 10
+        return whole(*given)
+
+    monkeypatch.setattr(execute_module, "run", takes_ten)
+    told = Told()
+    _, made = go(told, budget=45.0)
+    assert [each[1:] for each in trained][-1] == ("tf-idf", 1)
+    assert made.ended == "budget used up"
+    assert "The budget of 45 s is used up; not run: fine-tuning seed 1" in told.warned[0]
