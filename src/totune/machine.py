@@ -58,7 +58,7 @@ def describe() -> Machine:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return Machine(
         processor=_processor_name(),
-        cores=_usable_cores(),
+        cores=usable_cores(),
         memory_bytes=psutil.virtual_memory().total,
         bf16_flags=_bf16_flags(),
         cuda_devices=tuple(torch.cuda.get_device_name(index) for index in range(count)),
@@ -207,7 +207,8 @@ def _bf16_flags() -> tuple[str, ...]:
     return tuple(sorted(_BF16_FLAGS.intersection(flags.split())))
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

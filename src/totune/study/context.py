@@ -67,6 +67,11 @@ class Context:
         dataset = replace(self.dataset, train=rows["train"], dev=rows["dev"], test=rows["test"])
         return replace(self, dataset=dataset, _splits=others)
 
+    @property
+    def tokenised(self) -> dict[tuple[SplitName, Framing], Split]:
+        """The splits that were tokenised so far."""
+        return dict(self._splits)
+
     def truncated(self) -> dict[str, int]:
         """How many inputs of each split were cut, as far as tokenised, at the most."""
         found: dict[str, int] = {}

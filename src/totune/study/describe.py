@@ -21,7 +21,7 @@ def describe(
     metric = context.settings.metric
     others = [name for name in context.task.metrics if name != metric]
     recorded = asdict(settings)
-    for name in ("cache_dir", "cache_budget", "strategies", "seeds"):
+    for name in ("cache_dir", "cache_budget", "strategies", "seeds", "search_storage", "track"):
         recorded.pop(name)
     recorded |= {"max_length": context.max_length, "precision": context.precision}
     return StudyInfo(

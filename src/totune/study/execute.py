@@ -15,7 +15,7 @@ from totune.study.config import RunConfig
 from totune.study.context import Context
 from totune.study.executors.base import Executor, Here, Job
 from totune.study.records import RunRecord
-from totune.study.run import build_model, framing_of, run
+from totune.study.run import build_model, framing_of, run, save_failure
 from totune.study.store import Store
 
 Runs = Sequence[tuple[RunConfig, Strategy | Baseline]]
@@ -37,6 +37,9 @@ class RunJob(Job):
         record = run(self.config, self.member, context, store)
         return record, time.monotonic() - began
 
+    def fail(self, error: str, context: Context, store: Store) -> tuple[RunRecord, float]:
+        return save_failure(self.config, error, context, store), 0.0
+
 
 def execute(
     runs: Runs,
@@ -46,6 +49,7 @@ def execute(
     on_record: Callable[[list[RunRecord]], None] = lambda _: None,
     keep_all: bool = False,
     executor: Executor | None = None,
+    spent: float = 0.0,
 ) -> list[RunRecord]:
     """Runs every configuration that has no finished record yet.
 
@@ -59,6 +63,7 @@ def execute(
         keep_all: keep the trained weights of every run, not of each strategy's best alone; a
             finished run whose weights are gone runs again.
         executor: who runs them; this process if None.
+        spent: seconds of the budget that are gone already.
 
     Returns:
         The records of all runs that are finished or have failed, in the order of `runs`.
@@ -72,11 +77,13 @@ def execute(
     ]
     skipped: list[str] = []
     longest: dict[str, float] = {}
+    for record in found.values():
+        _note_longest(longest, record, record.costs.train_seconds if record.costs else 0.0)
     began = time.monotonic()
 
     def may_begin(job: Job) -> bool:
         assert isinstance(job, RunJob)
-        left = math.inf if budget is None else budget - (time.monotonic() - began)
+        left = math.inf if budget is None else budget - spent - (time.monotonic() - began)
         late = context.devices.agree(left < longest.get(job.config.label, 0.0))
         if late:
             skipped.append(f"{job.config.label} seed {job.config.seed}")
@@ -93,7 +100,7 @@ def execute(
         tell()
     for _, (record, seconds) in (executor or Here()).perform(jobs, context, store, may_begin):
         found[record.fingerprint] = record
-        longest[record.strategy] = max(longest.get(record.strategy, 0.0), seconds)
+        _note_longest(longest, record, seconds)
         _tell(record, context.progress)
         tell()
     if skipped:
@@ -102,6 +109,10 @@ def execute(
             "command with a larger budget runs only these."
         )
     return [found[c.fingerprint] for c, _ in runs if c.fingerprint in found]
+
+
+def _note_longest(longest: dict[str, float], record: RunRecord, seconds: float) -> None:
+    longest[record.strategy] = max(longest.get(record.strategy, 0.0), seconds)
 
 
 def _found(runs: Runs, store: Store, keep_all: bool) -> dict[str, RunRecord]:

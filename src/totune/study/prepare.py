@@ -1,7 +1,9 @@
 """From a study's settings to what its runs share: data, task, encoder, pieces, cache."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -61,8 +63,29 @@ class Settings:
         keep_weights: whether a study keeps the trained weights of each strategy's `best` run, or of
             `all`, for analyses.
         budget: seconds after which no further run is begun; None for no limit.
-        cache_dir: where frozen features are kept.
+        race: whether strategies run in rounds, a seed each, and leave when they are credibly worse
+            or the seeds left would not settle them; `train` and `reproduce` do not race.
+        race_fraction: share of the train rows of a first round with two seeds, in which a dearer
+            strategy may already leave; None for no such round.
+        search_trials: how many trials each strategy's options are searched with, on dev; the best
+            then run over all seeds. None searches nothing, as do `train` and `reproduce`.
+        search_seconds: seconds of training in place of a number of trials.
+        search_storage: URL of a database in which several machines share the searches; None for a
+            file in the study's folder.
+        track: trackers that are told of every run and epoch: "tensorboard", "mlflow", "wandb". They
+            keep their files in the study's folder unless their own environment variables
+            (MLFLOW_TRACKING_URI, WANDB_MODE) say otherwise. A search's trials are not told.
+        cache_dir: where frozen features are kept; by workers of a cluster, too, if it is named.
         cache_budget: bytes they may take; a quarter of the free disk if None.
+        jobs: how many runs at once, each in a process of this machine with its share of the cores
+            or GPUs. The last bits of what trains depend on the number of threads; they are those
+            of one process with as many.
+        executor: where runs take place: "local", or "ray" for a Ray cluster.
+        address: of the Ray cluster ("auto" is the one of this machine); if None, $RAY_ADDRESS, or
+            else one is started here for the study.
+        cpus_per_run: processors of the cluster that a run reserves, as many threads it has; this
+            machine's cores by `jobs` if None.
+        gpus_per_run: GPUs that a run reserves; if None, one where the cluster has any.
     """
 
     model: str = DEFAULT_ENCODER
@@ -87,12 +110,28 @@ class Settings:
     tolerance: float = 0.005
     keep_weights: Literal["best", "all"] = "best"
     budget: float | None = None
+    race: bool = False
+    race_fraction: float | None = None
+    search_trials: int | None = None
+    search_seconds: float | None = None
+    search_storage: str | None = None
+    track: Sequence[str] = ()
     cache_dir: Path | None = None
     cache_budget: int | None = None
+    jobs: int = 1
+    executor: Literal["local", "ray"] = "local"
+    address: str | None = None
+    cpus_per_run: float | None = None
+    gpus_per_run: float | None = None
 
     @property
     def seed_list(self) -> list[int]:
         return list(range(self.seeds)) if isinstance(self.seeds, int) else list(self.seeds)
+
+    @property
+    def searches(self) -> bool:
+        """Whether options are searched before the study's runs."""
+        return self.search_trials is not None or self.search_seconds is not None
 
     def members(self, task: TaskName | None) -> Sequence[str | Mapping[str, Any]]:
         """What is compared, or what suits the task where nothing was named."""
@@ -148,12 +187,80 @@ class Settings:
                 self.strategies is None or bool(self.strategies),
                 "at least one name",
             ),
+            "search_trials": (
+                self.search_trials is None or self.search_trials >= 1,
+                "at least 1",
+            ),
+            "search_seconds": (
+                self.search_seconds is None or self.search_seconds > 0,
+                "above 0",
+            ),
+            "jobs": (self.jobs >= 1, "at least 1"),
+            "cpus_per_run": (self.cpus_per_run is None or self.cpus_per_run > 0, "above 0"),
+            "gpus_per_run": (self.gpus_per_run is None or self.gpus_per_run >= 0, "at least 0"),
         }
-        return [
+        faults = [
             f"{name}={getattr(self, name)!r} is out of range: it must be {limit}."
             for name, (holds, limit) in limits.items()
             if not holds
         ]
+        return faults + self._search_faults() + self._race_faults() + self._executor_faults()
+
+    def _executor_faults(self) -> list[str]:
+        faults = []
+        spread = self.executor == "ray" or self.jobs > 1
+        if spread and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            faults.append(
+                "A launcher has started several processes, which share each run: leave out --jobs "
+                "and --executor, which give each run to one process, or the launcher."
+            )
+        if self.executor == "ray":
+            return faults + self._ray_faults()
+        given = ("address", "cpus_per_run", "gpus_per_run")
+        unused = [name for name in given if getattr(self, name) is not None]
+        if unused:
+            faults.append(
+                f"{', '.join(unused)}: of use on a Ray cluster alone; add --executor ray."
+            )
+        return faults
+
+    def _ray_faults(self) -> list[str]:
+        faults = []
+        if self.address is not None and self.address.startswith("ray://"):
+            faults.append(
+                f"address={self.address!r} is of a client that is no part of the cluster: run "
+                "totune on one of its machines, with --address auto."
+            )
+        own_file = self.search_storage is None or self.search_storage.startswith("sqlite")
+        if self.searches and own_file:
+            faults.append(
+                "A search on a Ray cluster needs a database that all its machines can reach: name "
+                "one with --search-storage, as postgresql+psycopg://user:password@host/database."
+            )
+        return faults
+
+    def _race_faults(self) -> list[str]:
+        faults = []
+        share = self.race_fraction
+        if share is not None and not 0 < share < 1:
+            faults.append(
+                f"race_fraction={share!r} is out of range: it must be above 0 and below 1."
+            )
+        if share is not None and not self.race:
+            faults.append("race_fraction is of no use without a race: add --race.")
+        if self.race and len(self.seed_list) < 2:
+            faults.append("A race needs at least 2 seeds: add --seeds 5.")
+        return faults
+
+    def _search_faults(self) -> list[str]:
+        faults = []
+        if self.search_trials is not None and self.search_seconds is not None:
+            faults.append("search_trials and search_seconds are one budget or the other, not both.")
+        if self.search_storage is not None and not self.searches:
+            faults.append("search_storage is of no use without a search: add --search 20.")
+        if self.searches and find_spec("optuna") is None:
+            faults.append("A search needs Optuna: pip install 'totune[search]'.")
+        return faults
 
 
 def prepare(data: Any, settings: Settings, progress: Progress) -> Context:

@@ -63,15 +63,20 @@ def run(
             result = _run_strategy(config, member, context, store)
     except (TotuneError, RuntimeError, ValueError, MemoryError) as error:
         kind = "" if isinstance(error, TotuneError) else f"{type(error).__name__}: "
-        record = _record(config, context, status="failed", error=f"{kind}{error}")
-        if context.devices.is_main:
-            store.save(record, {})
-        context.watcher.ended(record)
-        return record
+        return save_failure(config, f"{kind}{error}", context, store)
     record, arrays = _score(config, context, result)
     if context.devices.is_main:
         result.save_weights(store.weights(config.fingerprint))
         store.save(record, arrays)
+    context.watcher.ended(record)
+    return record
+
+
+def save_failure(config: RunConfig, error: str, context: Context, store: Store) -> RunRecord:
+    """Stores and gives the record of a run that failed, with the reason."""
+    record = _record(config, context, status="failed", error=error)
+    if context.devices.is_main:
+        store.save(record, {})
     context.watcher.ended(record)
     return record
 

@@ -57,10 +57,25 @@ def test_seeds_are_a_number_or_a_list(seeds: Any, expected: list[int]) -> None:
         ("max_grad_norm", 0.0, "above 0"),
         ("tolerance", -0.1, "at least 0"),
         ("strategies", [], "at least one name"),
+        ("search_trials", 0, "at least 1"),
+        ("search_seconds", 0.0, "above 0"),
     ],
 )
 def test_a_value_out_of_range_is_told_with_its_limit(name: str, value: Any, limit: str) -> None:
     assert faults(**{name: value}) == [f"{name}={value!r} is out of range: it must be {limit}."]
+
+
+def test_a_search_has_one_budget_and_its_storage_belongs_to_one() -> None:
+    (both,) = faults(search_trials=3, search_seconds=60.0)
+    assert both == "search_trials and search_seconds are one budget or the other, not both."
+    (alone,) = faults(search_storage="sqlite:///x.db")
+    assert "without a search: add --search 20" in alone
+
+
+def test_a_search_without_optuna_is_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("totune.study.prepare.find_spec", lambda _: None)
+    assert faults(search_trials=3) == ["A search needs Optuna: pip install 'totune[search]'."]
+    assert Settings().check()
 
 
 def test_an_unknown_precision_is_found_before_anything_is_loaded() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from totune.errors import RunError
 from totune.study.context import Context
 from totune.study.store import Store
 
@@ -37,6 +38,14 @@ class Job(ABC):
         What it returns can be sent between processes. A job that ended midway is done again from
         its beginning, or from the checkpoint in its folder.
         """
+
+    def fail(self, error: str, context: Context, store: Store) -> Any:
+        """Its result where it cannot be done, since each process that tried it has died.
+
+        Raises:
+            RunError: if a study cannot go on without it.
+        """
+        raise RunError(f"{self.title}: {error}")
 
 
 class Executor(ABC):
