@@ -20,7 +20,7 @@ class Progress:
     """The silent observer; a subclass draws.
 
     `say` gets one finished sentence (a note); `warn` gets what may spoil the result; `bar` shows
-    work of a known size.
+    how far work is.
     """
 
     def say(self, message: str) -> None:
@@ -30,8 +30,11 @@ class Progress:
         """Tells what may spoil the result."""
 
     @contextmanager
-    def bar(self, description: str, total: int) -> Iterator[Bar]:
-        """A bar of `total` units while the block runs."""
+    def bar(self, description: str, total: int | None, unit: str = "") -> Iterator[Bar]:
+        """A bar of `total` units (None: nobody knows how many) while the block runs.
+
+        With a `unit` ("rows") it also tells how many are done in a second.
+        """
         yield _Silent()
 
     def table(self, rows: Sequence[Mapping[str, str]]) -> None:

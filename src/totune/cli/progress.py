@@ -9,6 +9,8 @@ from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
+    ProgressColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
@@ -53,12 +55,12 @@ class RichProgress(Progress):
         self._print(Text.assemble(("warning: ", "bold yellow"), message))
 
     @contextmanager
-    def bar(self, description: str, total: int) -> Iterator[Bar]:
+    def bar(self, description: str, total: int | None, unit: str = "") -> Iterator[Bar]:
         if self.quiet or not self.console.is_terminal:
-            yield _Lines(self, description, total)
+            yield _Lines(self, description, total, unit)
             return
         display = self._open()
-        task = display.add_task(description, total=total)
+        task = display.add_task(description, total=total, unit=unit)
         try:
             yield _Drawn(display, task)
         finally:
@@ -105,6 +107,7 @@ class _Display(RichBars):
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
+            _Rate(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
         )
@@ -114,6 +117,15 @@ class _Display(RichBars):
         if self.table is not None:
             yield self.table
         yield self.make_tasks_table(self.tasks)
+
+
+class _Rate(ProgressColumn):
+    """Units per second, of bars that name their unit."""
+
+    def render(self, task: Task) -> Text:
+        unit = task.fields.get("unit")
+        known = bool(unit) and task.speed is not None
+        return Text(f"{task.speed:,.0f} {unit}/s" if known else "")
 
 
 def _drawn_table(rows: Sequence[Mapping[str, str]]) -> Table:
@@ -144,8 +156,9 @@ class _Drawn:
 class _Lines:
     """A bar in a log: a line now and then, none if the work is short."""
 
-    def __init__(self, progress: Progress, description: str, total: int) -> None:
-        self._progress, self._description, self._total = progress, description, total
+    def __init__(self, progress: Progress, description: str, total: int | None, unit: str) -> None:
+        self._progress, self._description, self._unit = progress, description, unit
+        self._total = "" if total is None else f"/{total}"
         self._done = 0
         self._started = self._told = time.monotonic()
 
@@ -154,5 +167,7 @@ class _Lines:
         now = time.monotonic()
         if now - self._told >= LOG_SECONDS:
             self._told = now
-            seconds = round(now - self._started)
-            self._progress.say(f"{self._description}: {self._done}/{self._total}, {seconds} s")
+            seconds = now - self._started
+            rate = f", {self._done / seconds:,.0f} {self._unit}/s" if self._unit else ""
+            done = f"{self._done}{self._total}"
+            self._progress.say(f"{self._description}: {done}, {seconds:.0f} s{rate}")

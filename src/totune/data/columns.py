@@ -71,6 +71,28 @@ def find_columns(
     return columns, _say(columns, named, found)
 
 
+def find_texts(
+    table: Table, text: str | None = None, pair: str | None = None
+) -> tuple[str, str | None]:
+    """Decides which columns hold the texts, where labels do not matter.
+
+    Args:
+        table: rows to judge by.
+        text: the column of texts, if named; then a second text is read only if `pair` names one.
+            A table of one column is read whatever its name.
+        pair: the column of second texts, if named.
+
+    Raises:
+        DataError: a named column does not exist, or no column looks like text.
+    """
+    _check_named(table, {"text": text, "pair": pair})
+    if text is not None:
+        return text, pair
+    if len(table.columns) == 1 and pair is None:
+        return next(iter(table.columns)), None
+    return _find_texts(table, profiles(table), pair, None)
+
+
 def require(table: Table, name: str, option: str) -> list[Cell]:
     """The cells of column `name`.
 

@@ -50,14 +50,18 @@ class Records:
 
 def split_commas(text: str) -> Records:
     """Records of a .csv file: quoted, delimited by comma, semicolon, tab or bar."""
-    sample = "".join(_lines(text)[:SAMPLE])
+    return _quoted(text, delimiter_of("".join(_lines(text)[:SAMPLE])))
+
+
+def delimiter_of(sample: str) -> str:
+    """What delimits the fields of a .csv file: comma, semicolon, tab or bar."""
     best, best_share = ",", 0.0
     for delimiter in (",", ";", "\t", "|"):
         tried = _quoted(sample, delimiter)
         share = 1 - tried.ragged / max(1, len(tried.fields))
         if tried.width > 1 and share > best_share + 0.05:
             best, best_share = delimiter, share
-    return _quoted(text, best)
+    return best
 
 
 def split_tabs(text: str) -> Records:
@@ -133,7 +137,7 @@ def _quoted(text: str, delimiter: str) -> Records:
     fields: list[list[str]] = []
     numbers: list[int] = []
     unbalanced: list[int] = []
-    with _long_fields():
+    with long_fields():
         reader = csv.reader(cursor, delimiter=delimiter, strict=True)
         while cursor.at < len(cursor.lines):
             start = cursor.at
@@ -150,7 +154,7 @@ def _quoted(text: str, delimiter: str) -> Records:
 
 
 @contextmanager
-def _long_fields() -> Iterator[None]:
+def long_fields() -> Iterator[None]:
     """Lifts csv's limit of 131,072 characters per field, which is global, while the block runs."""
     before = csv.field_size_limit(_FIELD_LIMIT)
     try:

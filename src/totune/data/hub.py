@@ -1,6 +1,6 @@
 """Datasets of the Hugging Face hub, through the `datasets` library."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from totune.data.examples import SplitName
@@ -29,13 +29,29 @@ def read_hub(reference: str) -> Tables:
     return Tables(reference, tables)
 
 
-def _load(reference: str) -> Any:
+def stream_hub(reference: str) -> tuple[Any, Mapping[str, Callable[[Any], Cell]]]:
+    """The train split of a dataset, whose rows come as they are asked for.
+
+    Returns:
+        An iterable of rows (mappings), and what reads the values of each usable column; of none
+        where the dataset does not say which columns it has.
+
+    Raises:
+        DataError: as `read_hub`.
+    """
+    rows = _load(reference, split="train", streaming=True)
+    features = rows.features or {}
+    found = {name: _cell_reader(feature) for name, feature in features.items()}
+    return rows, {name: read for name, read in found.items() if read is not None}
+
+
+def _load(reference: str, **options: Any) -> Any:
     import datasets
 
     reasons = []
     for name, config in _readings(reference):
         try:
-            return datasets.load_dataset(name, config)
+            return datasets.load_dataset(name, config, **options)
         except Exception as error:  # the library raises dozens of kinds, each a user's message here
             told = str(error).strip().splitlines()[0] if str(error) else repr(error)
             reasons.append(told.rstrip(".") + ".")
@@ -67,15 +83,21 @@ def _table(rows: Any, source: str) -> Table:
     """
     columns: dict[str, list[Cell]] = {}
     for name, feature in rows.features.items():
-        item = getattr(feature, "feature", None)
-        read = _reader(feature if item is None else item)
-        if read is None:
-            continue
-        if item is None:
-            columns[name] = [as_cell(read(value)) for value in rows[name]]
-        else:
-            columns[name] = [as_cell(_each(read, values)) for values in rows[name]]
+        read = _cell_reader(feature)
+        if read is not None:
+            columns[name] = [read(value) for value in rows[name]]
     return Table(source, columns, range(1, len(rows) + 1))
+
+
+def _cell_reader(feature: Any) -> Callable[[Any], Cell] | None:
+    """How a cell of a column is read, a plain value or a list; None if it is neither."""
+    item = getattr(feature, "feature", None)
+    read = _reader(feature if item is None else item)
+    if read is None:
+        return None
+    if item is None:
+        return lambda value: as_cell(read(value))
+    return lambda values: as_cell(_each(read, values))
 
 
 def _reader(feature: Any) -> Callable[[Any], object] | None:

@@ -48,7 +48,7 @@ def _read_lines(text: str, path: Path, suffix: str, header: bool | None) -> Tabl
     if suffix == ".txt" and is_trees(text):
         return read_trees(text, path)
     records = split_commas(text) if suffix == ".csv" else split_tabs(text)
-    return _from_records(records, path, header)
+    return table_of_records(records, path, header)
 
 
 def _read_parquet(content: bytes, path: Path) -> Table:
@@ -104,7 +104,8 @@ def _objects(
     return rows
 
 
-def _from_records(records: Records, path: Path, header: bool | None) -> Table:
+def table_of_records(records: Records, path: Path, header: bool | None) -> Table:
+    """The records of a delimited file under their columns' names; `header` as in `read_table`."""
     if not records.fields:
         raise DataError(f"{path} holds no rows: every line is blank.")
     if header is None:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from totune.data.columns import find_columns
+from totune.data.columns import find_columns, find_texts
 from totune.data.examples import Columns
 from totune.data.readers import read_table
 from totune.data.tables import Table
@@ -172,3 +172,25 @@ def test_the_task_follows_from_the_labels(values: list[str], task: str) -> None:
         table(text=sentences("x", rows), label=[*values] * 3), task="classification"
     )
     assert columns.task == "classification"
+
+
+@pytest.mark.parametrize(
+    ("columns", "named", "found"),
+    [
+        (["review", "label"], {}, ("review", None)),
+        (["premise", "hypothesis"], {}, ("premise", "hypothesis")),
+        (["anything"], {}, ("anything", None)),
+        (["premise", "hypothesis"], {"text": "hypothesis"}, ("hypothesis", None)),
+        (["one", "two"], {"text": "two", "pair": "one"}, ("two", "one")),
+    ],
+)
+def test_texts_alone(
+    columns: list[str], named: dict[str, str], found: tuple[str, str | None]
+) -> None:
+    cells = {name: cycle("ab") if name == "label" else sentences(name) for name in columns}
+    assert find_texts(table(**cells), **named) == found
+
+
+def test_texts_alone_need_one_that_looks_like_text() -> None:
+    with pytest.raises(DataError, match="no column that looks like text"):
+        find_texts(table(a=cycle("12"), b=cycle("xy")))
