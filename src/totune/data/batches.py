@@ -191,13 +191,17 @@ def shuffled_batches(
 
 
 def ordered_batches(
-    lengths: np.ndarray, batch_size: int, tokens_per_batch: int | None = None
+    lengths: np.ndarray,
+    batch_size: int,
+    tokens_per_batch: int | None = None,
+    sizes: np.ndarray | None = None,
 ) -> Iterator[np.ndarray]:
     """Batches of row numbers from longest to shortest: for evaluation and for filling the cache.
 
     The arguments are those of `shuffled_batches`. What does not fit into memory fails at once.
     """
-    yield from _cut(np.argsort(-lengths, kind="stable"), lengths, batch_size, tokens_per_batch)
+    order = np.argsort(-lengths, kind="stable")
+    yield from _cut(order, lengths, batch_size, tokens_per_batch, sizes)
 
 
 def _long(values: np.ndarray) -> Tensor:

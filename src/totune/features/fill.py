@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from totune.data.batches import Pieces, ordered_batches
+from totune.data.halving import in_halves
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import View, reduce_tokens
 from totune.features.rows import Features, Layout
@@ -50,7 +51,11 @@ class Job:
         return numbers
 
     def fill(self, put: Put, progress: Progress) -> None:
-        """Hands every row to `put`: its start in the layout and its numbers, [D, T_i, H]."""
+        """Hands every row to `put`: its start in the layout and its numbers, [D, T_i, H].
+
+        Raises:
+            RunError: if a single row does not fit into memory; batches that do not are halved.
+        """
         on_cpu = self.encoder.device.type == "cpu"
         tokens = TOKENS_ON_CPU if on_cpu else TOKENS_ON_ACCELERATOR
         batches = ordered_batches(self.pieces.lengths, tokens, tokens)
@@ -59,12 +64,15 @@ class Job:
         # unusable in training.
         bar_shown = progress.bar(title, len(self.pieces))
         with evaluating(self.encoder), torch.no_grad(), bar_shown as bar:
-            for indices in batches:
+
+            def hand_over(indices: np.ndarray) -> None:
                 states = self._states(indices)  # [B, D, T or 1, H]
                 for row, values in zip(indices, states, strict=True):
                     length = self.layout.bounds[row + 1] - self.layout.bounds[row]
                     put(self.layout.start(row), np.ascontiguousarray(values[:, :length]))
                 bar.advance(len(indices))
+
+            in_halves(batches, hand_over, self.pieces.lengths, progress.say)
 
     def _states(self, indices: np.ndarray) -> np.ndarray:
         device, depths = self.encoder.device, self.view.depths

@@ -8,7 +8,7 @@ plain calls.
 import numpy as np
 import torch
 from accelerate import PartialState
-from accelerate.utils import broadcast_object_list, reduce
+from accelerate.utils import broadcast_object_list, gather_object, reduce
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -62,6 +62,10 @@ class Devices:
         values = [value]
         broadcast_object_list(values)
         return values[0]
+
+    def tell_all(self, value: int) -> list[int]:
+        """Every process's `value`, in every process."""
+        return list(gather_object([value]))
 
     def wait(self) -> None:
         self._state.wait_for_everyone()

@@ -8,6 +8,7 @@ import torch
 
 from totune.data.batches import Batch, Pieces, ordered_batches
 from totune.data.examples import Label
+from totune.data.halving import in_halves
 from totune.data.units import Units
 from totune.features import FeatureCache, Features, Selection
 from totune.model import Model, Viewed
@@ -126,19 +127,26 @@ class Outputs:
 
 
 def predict(model: Model, source: Source, devices: Devices) -> Outputs:
-    """Outputs for every position of a split, dropout off."""
+    """Outputs for every position of a split, dropout off.
+
+    Raises:
+        RunError: if a single row does not fit into memory; batches that do not are halved.
+    """
     was_training = model.training
     model.eval()
     split, units = source.split, source.units
     values = np.zeros((split.positions, model.task.outputs), dtype=np.float32)
     losses = np.zeros(split.positions, dtype=np.float32)
     batches = list(ordered_batches(units.lengths, EVAL_TOKENS, EVAL_TOKENS))
+
+    def write(indices: np.ndarray) -> None:
+        batch, viewed = source.batch(indices, devices.device)
+        found, at = model(batch, viewed), units.positions(indices)
+        values[at] = model.best(found, batch).float().cpu().numpy()
+        if batch.targets is not None:
+            losses[at] = model.losses(found, batch).float().cpu().numpy()
+
     with torch.no_grad():
-        for indices in batches[devices.rank :: devices.world]:
-            batch, viewed = source.batch(indices, devices.device)
-            found, at = model(batch, viewed), units.positions(indices)
-            values[at] = model.best(found, batch).float().cpu().numpy()
-            if batch.targets is not None:
-                losses[at] = model.losses(found, batch).float().cpu().numpy()
+        in_halves(batches[devices.rank :: devices.world], write, units.lengths)
     model.train(was_training)
     return Outputs(devices.total(values), devices.total(losses))

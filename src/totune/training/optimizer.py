@@ -49,6 +49,12 @@ def build_optimizer(
     return optimizer
 
 
+def moments_to_come(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    """As much memory as AdamW's two moments will take of what has not had a step yet."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    return [torch.empty_like(p) for p in parameters if p not in optimizer.state for _ in range(2)]
+
+
 def set_rates(optimizer: torch.optim.Optimizer, factor: float) -> None:
     """Sets every group's rate to `factor` times its peak."""
     for group in optimizer.param_groups:

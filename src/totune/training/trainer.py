@@ -34,6 +34,7 @@ from totune.training.checkpoints import (
 from totune.training.devices import Devices
 from totune.training.history import EpochRecord, History
 from totune.training.inputs import Outputs, Source, Split, open_source, predict
+from totune.training.micro_batches import MicroBatches
 from totune.training.optimizer import (
     apply_phase,
     build_optimizer,
@@ -97,6 +98,7 @@ class Trainer:
         self.progress = progress or Progress()
         self.on_epoch = on_epoch
         self.history = History()
+        self._micro_batches = MicroBatches(model, self.devices, self.progress)
         self._best: dict[str, torch.Tensor] = {}
         self._optimizer: torch.optim.Optimizer | None = None
 
@@ -131,6 +133,8 @@ class Trainer:
             self.cache.release()  # what the phase before has read
         train = open_source(self.train_split, self.model, self.cache, frozen, training=True)
         dev = open_source(self.dev_split, self.model, self.cache, frozen)
+        sizes = self.settings.train_batch_size, self.settings.tokens_per_batch
+        self._micro_batches.agree(train, *sizes, self._optimizer)
         done = 0 if saved is None else int(saved["epochs_in_phase"])
         epochs = self.history.epochs[len(self.history.epochs) - done :]
         while not phase.stop.ends(self._scores(epochs)):
@@ -204,23 +208,20 @@ class Trainer:
     ) -> None:
         """One optimizer step; writes this process's outputs and losses to `kept`, [P, C + 1]."""
         own, counts = self.devices.share(indices)
-        batch, viewed = source.batch(own, self.devices.device)
-        result = wrapped(batch, viewed)
         flat, units = source.split.flat, source.units
         assert flat is not None, "training needs targets"
         known = max(1, int(self.task.known(flat[units.positions(indices)]).sum()))
         share = self.devices.world / known if counts else 0.0
-        losses = self.model.losses(result, batch)
-        self._update(losses.sum() * share)
-        if counts:
+        parts = self._micro_batches.backward(wrapped, source, own, share)
+        self._update()
+        for part in parts if counts else ():
             with torch.no_grad():
-                best = self.model.best(result.detach(), batch)
-            both = [best.float(), losses.detach().float().unsqueeze(1)]
-            kept[units.positions(own)] = torch.cat(both, dim=1)
+                best = self.model.best(part.outputs, part.batch)
+            both = [best.float(), part.losses.float().unsqueeze(1)]
+            kept[units.positions(part.units)] = torch.cat(both, dim=1)
 
-    def _update(self, loss: torch.Tensor) -> None:
+    def _update(self) -> None:
         assert self._optimizer is not None, "a phase is running"
-        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(trainable(self.model), self.settings.max_grad_norm)
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
@@ -271,6 +272,7 @@ class Trainer:
             "best": {} if is_best else self._best,
             "optimizer": self._optimizer.state_dict(),
             "random": random_state(),
+            "parts": self._micro_batches.parts,
             "features": {} if self.cache is None else self.cache.charges,
         }
         save_atomically(state, self.checkpoint)
@@ -283,6 +285,7 @@ class Trainer:
         history = saved["history"]
         epochs = [EpochRecord(**epoch) for epoch in history.pop("epochs")]
         self.history = History(epochs, **history)
+        self._micro_batches.parts = saved.get("parts", 1)
         if self.cache is not None:
             self.cache.charge(saved["features"])
         self.progress.say(f"continuing after epoch {len(epochs)}")
