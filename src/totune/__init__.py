@@ -5,18 +5,18 @@
     study = totune.compare("reviews.csv", strategies=["feature-extraction", "fine-tuning"])
     print(study.advice)
 
-`compare`, `train`, `load` and `merge` are imported from `totune.api` on first use, so that
-`import totune` and the command line's `--help` do not wait for PyTorch.
+`compare`, `train`, `load`, `merge` and `extract_features` are imported from `totune.api` on first
+use, so that `import totune` and the command line's `--help` do not wait for PyTorch.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from totune.api import compare, load, merge, train
+    from totune.api import compare, extract_features, load, merge, train
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "compare", "load", "merge", "train"]
+__all__ = ["__version__", "compare", "extract_features", "load", "merge", "train"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,20 +1,17 @@
 """Killed and interrupted studies: the same command goes on, to the same numbers."""
 
-import json
 import re
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from tests.end_to_end.conftest import Run, Start
+from tests.end_to_end.studies import results
 
 # Epochs of many small steps, so that a signal arrives in the middle of one.
 EPOCHS = 3
 SETTINGS = ("--precision", "fp32", "--per-device-train-batch-size", "4", "--learning-rate", "1e-3")
-TIMES = ("costs", "finished_at", "epochs")
 
 
 def compare(data: Path, out: Path, strategies: str) -> tuple[object, ...]:
@@ -22,23 +19,6 @@ def compare(data: Path, out: Path, strategies: str) -> tuple[object, ...]:
     where = (data / "reviews.csv", "--model", data / "encoder", "--out", out)
     chosen = ("--strategies", strategies, "--seeds", 1, "--num-train-epochs", EPOCHS)
     return ("compare", *where, *chosen, *SETTINGS)
-
-
-def results(study: Path) -> dict[str, Any]:
-    """Everything a study's runs came to, but for what a clock measured."""
-    found: dict[str, Any] = {}
-    for path in study.glob("runs/*/record.json"):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        facts = {name: value for name, value in record.items() if name not in TIMES}
-        epochs = [
-            {name: value for name, value in epoch.items() if name != "seconds"}
-            for epoch in record["epochs"]
-        ]
-        with np.load(path.parent / "predictions.npz") as predictions:
-            arrays = {name: predictions[name].tobytes() for name in predictions.files}
-        weights = [file.read_bytes() for file in sorted(path.parent.glob("weights/*"))]
-        found[record["strategy"]] = (facts, epochs, arrays, weights)
-    return found
 
 
 def models(study: Path) -> dict[str, bytes]:
@@ -106,10 +86,10 @@ def test_an_interrupted_study_keeps_what_finished(
     assert ended.code == 130
     assert ended.err.splitlines()[-1].startswith("Interrupted. What had finished is kept")
     assert "Traceback" not in ended.err
-    assert list(results(study)) == ["tf-idf"]
+    assert list(results(study)) == [("tf-idf", 0)]
     assert len(list(study.glob("runs/*/checkpoint.pt"))) == 1
     again = totune(*command)
     assert again.code == 0, again.err
     assert "tf-idf, seed 0" not in again.err
     assert 1 <= resumed_after(again.err) < EPOCHS
-    assert results(study)["fine-tuning"] == results(whole)["fine-tuning"]
+    assert results(study)["fine-tuning", 0] == results(whole)["fine-tuning", 0]

@@ -1,8 +1,17 @@
 """What the Python calls do beyond what they compose."""
 
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from tests.unit.report.sample_search import RANGES, search, trial
 from tests.unit.study.samples import failed, info_of, record_of
 
-from totune.api import summary_rows
+from totune.results import Study, summary_rows
+from totune.search.folder import write_search
+from totune.study.store import Store
+
+RATE = {"learning_rate": RANGES["learning_rate"]}
 
 
 def test_the_live_table_counts_only_usable_runs() -> None:
@@ -26,3 +35,35 @@ def test_the_live_table_counts_only_usable_runs() -> None:
         "test accuracy": "–",
         "time per run": "–",
     }
+
+
+def test_a_study_tells_the_searches_that_led_to_its_runs(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    options = {"learning_rate": 2e-4}
+    config = {"strategy": {"name": "last-2", "options": options}, "head": {}}
+    runs = [replace(record_of("last-2", 0), config=config), record_of("tf-idf", 0)]
+    for run in runs:
+        store.save(replace(run, predictions="predictions.npz"), answers())
+    fingerprints = [run.fingerprint for run in runs]
+    store.save_info(info_of(strategies=["tf-idf", "last-2"], runs=fingerprints))
+    trials = [trial(0, 0.8), trial(1, 0.82, options=options)]
+    write_search(tmp_path, search(trials, strategy="last-2", ranges=RATE))
+    write_search(tmp_path, search([trial(0, 0.8)], strategy="other"))
+
+    study = Study(tmp_path)
+    assert [found.strategy for found in study.searches] == ["last-2"]
+    assert study.advice.effort == (
+        "Options were searched on dev with 2 trials per strategy (last-2 1 min); the winners ran "
+        "over 1 seed.",
+        "Not searched: tf-idf.",
+    )
+    text = study.report().markdown.read_text(encoding="utf-8")
+    assert "## Search" in text
+    assert "learning rate 0.0002 (0.0001)" in text
+    assert all(sentence in text for sentence in study.advice.effort)
+
+
+def answers() -> dict[str, np.ndarray]:
+    """Predictions of a run, one of four wrong."""
+    targets = np.array([0, 1, 0, 1])
+    return {"targets": targets, "predictions": np.array([0, 1, 0, 0]), "scores": np.eye(4, 2)}

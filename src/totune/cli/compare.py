@@ -13,7 +13,7 @@ from totune.cli.output import emit, show_report_table
 from totune.cli.settings import STUDY_OPTIONS, read_settings, takes
 
 if TYPE_CHECKING:
-    from totune.api import Study
+    from totune.results import Study
 
 EXAMPLES = examples(
     (
@@ -37,6 +37,19 @@ EXAMPLES = examples(
     (
         "Tagged words, in a folder of CoNLL files:",
         "totune compare data/conll2003 --head crf --tag-scheme iobes",
+    ),
+    (
+        "Search each strategy's options first, on dev, with 20 trials:",
+        "totune compare reviews.csv --search 20 --out studies/reviews",
+    ),
+    (
+        "Four runs at once on this machine; or on a Ray cluster, each with four processors:",
+        "totune compare reviews.csv --jobs 4\n    "
+        "totune compare reviews.csv --executor ray --address auto --cpus-per-run 4",
+    ),
+    (
+        "The verdict of five seeds at a part of their cost: who cannot win is dropped on the way.",
+        "totune compare reviews.csv --seeds 5 --race --out studies/reviews",
     ),
     (
         "More seeds later: the same command runs only what is missing.",
@@ -68,8 +81,9 @@ def run(
     chosen = read_settings(settings)
     from totune.api import compare
     from totune.cli.progress import RichProgress
+    from totune.search.folder import hide_passwords
 
-    command = shlex.join(["totune", *sys.argv[1:]])
+    command = hide_passwords(shlex.join(["totune", *sys.argv[1:]]))
     with RichProgress(quiet) as progress:
         study = compare(data, out=out, progress=progress, command=command, **chosen)
     if json:
@@ -82,7 +96,7 @@ def told(study: "Study") -> Iterator[str]:
     """The answer and where everything lies, line by line."""
     advice = study.advice
     yield advice.headline
-    yield from (f"- {reason}" for reason in (*advice.reasons, *advice.costs))
+    yield from (f"- {reason}" for reason in (*advice.reasons, *advice.costs, *advice.effort))
     yield from (f"- But: {caveat}" for caveat in advice.caveats)
     yield ""
     yield f"Report: {study.folder / 'report.html'}"

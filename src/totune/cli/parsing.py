@@ -35,6 +35,37 @@ def parse_seeds(text: str) -> int | list[int]:
     return numbers if "," in text else numbers[0]
 
 
+def parse_layers(text: str) -> str | list[int]:
+    """Numbers of layers ("0,6,12"), or a word ("top", "all") as it is.
+
+    Raises:
+        ConfigError: when `text` is neither.
+    """
+    words = parse_names(text)
+    if words and all(word.isdecimal() for word in words):
+        return [int(word) for word in words]
+    if text not in ("top", "all"):
+        raise ConfigError(f"--layers {text!r} is none of top, all, or numbers such as 0,6,12.")
+    return text
+
+
+def parse_search(text: str) -> dict[str, Any]:
+    """The budget of a search: a number of trials ("20"), or a time ("10m", "600s").
+
+    Raises:
+        ConfigError: when `text` is neither, or nothing.
+    """
+    remedy = "write a number of trials like 20, or a time for each strategy like 10m"
+    if re.fullmatch(r"\d+", text.strip()):
+        if int(text) == 0:
+            raise ConfigError(f"--search {text!r} leaves nothing to try; {remedy}.")
+        return {"search_trials": int(text)}
+    try:
+        return {"search_seconds": parse_duration(text)}
+    except ConfigError:
+        raise ConfigError(f"--search {text!r} is no budget; {remedy}.") from None
+
+
 def parse_names(text: str) -> list[str]:
     """Names with commas between."""
     return [name.strip() for name in text.split(",") if name.strip()]

@@ -11,7 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
-from totune.cli.parsing import parse_assignments, parse_duration, parse_names, parse_seeds
+from totune.cli.parsing import (
+    parse_assignments,
+    parse_duration,
+    parse_names,
+    parse_search,
+    parse_seeds,
+)
 from totune.errors import ConfigError
 
 DATA, TRAINING, STUDY, MACHINE = "Data", "Training", "Study", "Machine"
@@ -67,6 +73,15 @@ COMMON_OPTIONS = [
         "Any other option, as NAME=VALUE, STRATEGY.NAME=VALUE or head.NAME=VALUE; repeatable.",
         metavar="NAME=VALUE",
     ),
+    option(
+        "track",
+        str | None,
+        STUDY,
+        "Trackers told of every run and epoch: tensorboard, mlflow, wandb, with commas between. "
+        "Files lie in the folder's tracking/ unless MLFLOW_TRACKING_URI or WANDB_MODE=online says "
+        "otherwise.",
+        metavar="NAMES",
+    ),
     option("precision", str, MACHINE, "auto, bf16 or fp32.", "auto"),
     option("cache_dir", Path | None, MACHINE, "Where frozen features are kept.", metavar="FOLDER"),
     option(
@@ -94,6 +109,34 @@ _STUDY_OPTIONS = [
         metavar="DURATION",
     ),
     option(
+        "race",
+        bool,
+        STUDY,
+        "Run a seed of each per round, and stop what is credibly worse or cannot be settled: the "
+        "verdict of many seeds (say --seeds 5) at a part of their cost.",
+        False,
+    ),
+    option(
+        "race_fraction",
+        float | None,
+        STUDY,
+        "Begin a race on this share of the train rows, where dearer and worse strategies leave.",
+    ),
+    option(
+        "search",
+        str | None,
+        STUDY,
+        "Search each strategy's options on dev first, as many trials (20) or as long (10m).",
+        metavar="TRIALS|DURATION",
+    ),
+    option(
+        "search_storage",
+        str | None,
+        STUDY,
+        "Database in which several machines share the searches; a file of the study if not named.",
+        metavar="URL",
+    ),
+    option(
         "keep_weights",
         str,
         STUDY,
@@ -105,7 +148,40 @@ _STUDY_OPTIONS = [
     ),
 ]
 
-STUDY_OPTIONS = _STUDY_OPTIONS + COMMON_OPTIONS
+_EXECUTOR_OPTIONS = [
+    option(
+        "jobs",
+        int,
+        MACHINE,
+        "Runs at once, each in a process with its share of the cores or GPUs. The last bits of "
+        "what trains depend on the number of threads: they are those of one process with as many.",
+        1,
+        metavar="N",
+    ),
+    option("executor", str, MACHINE, "Where runs take place: local, or ray (a cluster).", "local"),
+    option(
+        "address",
+        str | None,
+        MACHINE,
+        "Ray cluster, as auto or HOST:PORT; one is started on this machine if not named.",
+    ),
+    option(
+        "cpus_per_run",
+        float | None,
+        MACHINE,
+        "CPUs that a run reserves on the cluster, and its threads; this machine's cores by --jobs "
+        "if not named.",
+    ),
+    option(
+        "gpus_per_run",
+        float | None,
+        MACHINE,
+        "GPUs that a run reserves on the cluster, 0.5 to share one; if not named 1, where there "
+        "are any.",
+    ),
+]
+
+STUDY_OPTIONS = _STUDY_OPTIONS + COMMON_OPTIONS + _EXECUTOR_OPTIONS
 
 _MEMBER_OPTIONS = ("learning_rate", "num_train_epochs", "warmup_ratio", "weight_decay")
 
@@ -135,10 +211,12 @@ def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
 
     readers: dict[str, Callable[[Any], Any]] = {
         "strategies": parse_names,
+        "track": parse_names,
         "seeds": parse_seeds,
         "budget": parse_duration,
         "cache_budget": parse_size,
         "set": parse_assignments,
+        "search": parse_search,
     }
     settings: dict[str, Any] = {}
     faults: list[str] = []
@@ -153,4 +231,5 @@ def read_settings(given: Mapping[str, Any]) -> dict[str, Any]:
         raise ConfigError(faults)
     options = {name: settings.pop(name) for name in _MEMBER_OPTIONS if name in settings}
     options |= settings.pop("set", {})
-    return {**settings, "options": options}
+    budget = settings.pop("search", {})
+    return {**settings, **budget, "options": options}

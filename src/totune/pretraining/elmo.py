@@ -13,8 +13,8 @@ from totune.encoders.loading import load_encoder
 from totune.encoders.sources import resolve
 from totune.encoders.words import Vocabulary, WordTokenizer
 from totune.errors import ConfigError, ModelError
-from totune.pretraining.course import Course, Stage
 from totune.pretraining.bilm import BilmObjective
+from totune.pretraining.course import Course, Stage
 from totune.pretraining.presets import CONTINUED, ELMO_PRESETS, find_preset
 from totune.pretraining.record import Pretrained
 from totune.pretraining.session import Ready, Session, Texts

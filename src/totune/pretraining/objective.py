@@ -58,7 +58,7 @@ class Objective(nn.Module, ABC):
         Where hits are not counted, there is no NAME_right.
         """
 
-    def turn(self, length: int) -> None:  # noqa: B027 - most have nothing to prepare
+    def turn(self, length: int) -> None:
         """Told when rows have had up to `length` pieces so far, and longer ones begin."""
 
     @abstractmethod

@@ -83,6 +83,6 @@ class PretrainingSettings:
 
 
 _POSITIVE = frozenset(
-    "vocab_size max_length short_length batch_size gradient_accumulation_steps learning_rate max_grad_norm "
-    "max_steps max_words max_seconds eval_steps".split()
+    "vocab_size max_length short_length batch_size gradient_accumulation_steps learning_rate "
+    "max_grad_norm max_steps max_words max_seconds eval_steps".split()
 )

@@ -5,10 +5,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from totune.api import Study, compare
+from totune.api import compare
 from totune.progress import Progress
 from totune.recipes.recipe import Recipe, StudyPlan
 from totune.recipes.results import Group, Outcome, Results, evaluate, run_test
+from totune.results import Study
 from totune.study.records import RunRecord
 from totune.study.store import Store
 from totune.tasks.base import Task, task_from_json

@@ -19,7 +19,7 @@ def comparison_table(info: StudyInfo, records: Sequence[RunRecord], advice: Advi
                 word(group.strategy),
                 *(_score_cell(group, metric) for metric in info.metrics),
                 _runs_cell(group, info.metric),
-                *_against_cells(info.metric, group, against.get(group.strategy), advice.best),
+                *_against_cells(info, group, against.get(group.strategy), advice.best),
             ),
             mark_of(group.strategy, advice),
         )
@@ -87,11 +87,13 @@ def _runs_cell(group: Runs, metric: str) -> Cell:
 
 
 def _against_cells(
-    metric: str, group: Runs, found: Comparison | None, best: str | None
+    info: StudyInfo, group: Runs, found: Comparison | None, best: str | None
 ) -> tuple[Cell, Cell, Cell]:
+    metric = info.metric
     dash = Cell(None, formatting.MISSING)
     if found is None:
-        lost = "no usable run" if group.records else "not run yet"
+        waiting = "not run on all rows" if info.settings.get("race_fraction") else "not run yet"
+        lost = "no usable run" if group.records else waiting
         return dash, dash, word("best" if group.strategy == best else lost)
     ends = formatting.interval(metric, found.low, found.high)
     behind = number(

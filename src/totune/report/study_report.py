@@ -33,7 +33,7 @@ def study_document(
         info: what was compared.
         records: every run, failed ones too.
         advice: what follows from them.
-        extra: sections of analyses; they come after the tests, before the data.
+        extra: sections of searches and analyses; they come after the tests, before the data.
         ensembles: what its runs score together.
     """
     sections = (
@@ -54,7 +54,7 @@ def study_document(
 
 
 def _answer(advice: Advice) -> Answer:
-    parts = (("Why", tuple(advice.reasons)), ("What it costs", tuple(advice.costs)))
+    parts = (("Why", tuple(advice.reasons)), ("What it costs", (*advice.costs, *advice.effort)))
     verdict = "no verdict" if advice.verdict == "none" else advice.verdict
     return Answer(advice.headline, verdict, parts, tuple(advice.caveats))
 

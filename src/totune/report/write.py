@@ -38,7 +38,7 @@ def write_report(
         info: what was compared.
         records: every run, failed ones too.
         advice: what follows from them.
-        sections: further sections, such as those of analyses.
+        sections: further sections, such as those of searches and analyses.
         ensembles: what its runs score together, of `totune.advice.find_ensembles`.
     """
     document = study_document(info, records, advice, sections, ensembles)

@@ -15,7 +15,11 @@ from totune.report.table import Column, Row, Table, word
 
 class FakeStudy:
     advice = SimpleNamespace(
-        headline="Fine-tune.", reasons=("It is better.",), costs=("It is slow.",), caveats=("Few.",)
+        headline="Fine-tune.",
+        reasons=("It is better.",),
+        costs=("It is slow.",),
+        effort=("None was searched.",),
+        caveats=("Few.",),
     )
 
     def __init__(self, folder: Path) -> None:
@@ -76,7 +80,7 @@ def test_a_person_gets_the_table_the_answer_and_the_places(
     result = run("compare", "x.csv")
     for expected in ("last-2 [x]", "(recommended)", "84 to 86", "A note.", "Fine-tune."):
         assert expected in result.stdout
-    assert "- It is better.\n- It is slow.\n- But: Few.\n" in result.stdout
+    assert "- It is better.\n- It is slow.\n- None was searched.\n- But: Few.\n" in result.stdout
     assert f"Report: {tmp_path / 'report.html'}\n" in result.stdout
     assert f"Model:  {tmp_path / 'best'}" in result.stdout
     assert result.stderr == "Reading.\n"

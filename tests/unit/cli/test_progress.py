@@ -78,6 +78,22 @@ def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch):
     assert stream.getvalue() == "encoding: 200/400, 11 s\nencoding: 400/400, 25 s\n"
 
 
+def test_a_bar_with_a_unit_tells_the_rate_and_may_have_no_end(monkeypatch: pytest.MonkeyPatch):
+    clock = iter([0.0, 20.0])
+    progress, stream = make(terminal=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(module.time, "monotonic", lambda: next(clock))
+        with progress.bar("encoding", None, "rows") as bar:
+            bar.advance(30_000)
+    assert stream.getvalue() == "encoding: 30000, 20 s, 1,500 rows/s\n"
+    progress, stream = make(terminal=True)
+    with progress.bar("encoding", None, "rows") as bar:
+        bar.advance(100)
+        bar.advance(100)
+    assert "200/?" in stream.getvalue()
+    assert "rows/s" in stream.getvalue()
+
+
 ROWS = [
     {"strategy": "tf-idf", "runs": "1/3", "test accuracy": "76.1"},
     {"strategy": "last-2", "runs": "0/3", "test accuracy": "–"},

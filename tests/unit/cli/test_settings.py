@@ -20,7 +20,8 @@ DEFAULTS = {option.name: option.default for option in STUDY_OPTIONS}
 
 def test_every_setting_has_an_option():
     fields = {field.name for field in dataclasses.fields(Settings)}
-    assert set(DEFAULTS) - MEMBER_OPTIONS - {"set"} == fields - {"options"}
+    gathered = {"options", "search_trials", "search_seconds"}
+    assert set(DEFAULTS) - MEMBER_OPTIONS - {"set", "search"} == fields - gathered
 
 
 def test_the_defaults_are_those_of_the_settings():
@@ -36,6 +37,13 @@ def test_values_are_read():
         "strategies": ["tf-idf", "last-2"],
         "options": {},
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"), [("20", {"search_trials": 20}), ("10m", {"search_seconds": 600})]
+)
+def test_a_search_has_a_budget_of_one_kind_or_the_other(text: str, budget: dict[str, float]):
+    assert read_settings({"search": text}) == {**budget, "options": {}}
 
 
 def test_options_of_strategies_are_gathered_and_set_wins():

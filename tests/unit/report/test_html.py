@@ -31,6 +31,15 @@ def test_numbers_are_aligned_and_marks_shown():
     assert page.count('<span class="mark">') == 1
 
 
+def test_long_words_get_room_and_numbers_do_not():
+    columns = (Column("Name", numeric=False), Column("Why", numeric=False), Column("Score"))
+    text = "a reason " * 10
+    table = Table("Why", columns, (Row((word(text), word(text), Cell(1, text))),))
+    page = str(table_html(table))
+    assert page.count('<td class="long">') == 1
+    assert page.count('<td class="number">') == 1
+
+
 def test_a_table_called_like_its_section_is_not_titled_twice():
     table = Table("Costs", (Column("A"),), (Row((Cell(1, "1"),)),))
     assert "<h3>" not in section_html(Section("Costs", tables=(table,)))

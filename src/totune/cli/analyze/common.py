@@ -146,6 +146,6 @@ def show(
 
 
 def _redraw(study: Path) -> None:
-    from totune.api import Study
+    from totune.results import Study
 
     Study(study).report()

@@ -147,7 +147,7 @@ def _scores(
         return "score", read_scores(file)
     if not studies:
         return "score", {}
-    from totune.api import Study
+    from totune.results import Study
 
     faults = [
         f"--study {given!r} is not of the form NAME=DIR, with NAME a corpus."

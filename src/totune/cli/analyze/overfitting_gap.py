@@ -28,8 +28,8 @@ def run(
     """Show how far train leads dev, and where the gap rule would stop; nothing is trained."""
     from totune.analyses.base import ANALYSES
     from totune.analyses.findings import analyse
-    from totune.api import Study
     from totune.progress import Progress
+    from totune.results import Study
 
     analysis = ANALYSES.create("overfitting-gap", parse_assignments(set or []))
     opened = Study(study)

@@ -1,0 +1,91 @@
+"""The steps of `totune.compare` and `train`, in words that their code reads like."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from totune.errors import ConfigError
+from totune.racing.execution import race
+from totune.study.config import Member
+from totune.study.context import Context
+from totune.study.execute import Runs
+from totune.study.executors.base import Executor
+from totune.study.prepare import Settings, configurations
+from totune.study.records import RunRecord, StudyInfo
+from totune.study.store import Store
+from totune.tracking import Tracking
+
+
+def open_store(folder: Path) -> Store:
+    """The store in a folder, which need not exist yet."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; name a folder for the output.")
+    return Store(folder)
+
+
+def check_folder(store: Store, info: StudyInfo) -> None:
+    """A folder holds one study; other data or another encoder belong in another folder."""
+    if not (store.folder / "study.json").is_file():
+        return
+    old = store.info()
+    others = []
+    if old.data.get("digest") != info.data["digest"]:
+        others.append(f"other data ({old.name})")
+    if old.model.get("fingerprint") != info.model["fingerprint"]:
+        others.append(f"another encoder ({old.model.get('name')})")
+    if others:
+        raise ConfigError(
+            f"{store.folder} holds a study of {' and '.join(others)}. "
+            "Choose another folder with --out."
+        )
+
+
+def check_search_storage(chosen: Settings) -> None:
+    """Finds out whether the storage can be used before anything is loaded."""
+    if chosen.search_storage is not None:
+        from totune.search.storage import check_storage
+
+        check_storage(chosen.search_storage)
+
+
+def track(chosen: Settings, folder: Path, context: Context) -> None:
+    """Tells the trackers that were chosen of every run; of several processes the main one does."""
+    if chosen.track and context.devices.is_main:
+        context.watcher = Tracking(chosen.track, folder, context.progress)
+
+
+def search_options(
+    members: Sequence[Member],
+    runs: Runs,
+    chosen: Settings,
+    context: Context,
+    store: Store,
+    executor: Executor,
+) -> Runs:
+    """The runs of the members with the options that won on dev."""
+    from totune.search.budget import Budget
+    from totune.search.winners import search_members  # Optuna is imported where it is used
+
+    fitting = {config.label for config, _ in runs}
+    kept = [member for member in members if (member.label or member.create().label) in fitting]
+    budget = Budget(chosen.search_trials, chosen.search_seconds)
+    seeds, storage = chosen.seed_list, chosen.search_storage
+    winners = search_members(kept, context, store, budget, seeds[0], storage, executor)
+    return configurations(winners, seeds, context)
+
+
+def run_race(
+    runs: Runs,
+    chosen: Settings,
+    context: Context,
+    store: Store,
+    show: Callable[[list[RunRecord]], None],
+    executor: Executor,
+) -> list[RunRecord]:
+    """Runs the study in rounds; `study.json` then lists the runs that were made."""
+    keep_all = chosen.keep_weights == "all"
+    terms = chosen.tolerance, chosen.race_fraction, chosen.budget
+    records, _ = race(runs, context, store, *terms, show, keep_all, executor)
+    if context.devices.is_main:
+        store.save_info(replace(store.info(), runs=[record.fingerprint for record in records]))
+    return records
