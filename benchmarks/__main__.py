@@ -3,11 +3,13 @@
 from benchmarks import (
     adaptation,
     crf,
+    extraction,
     fine_tuning,
     frozen_prefix,
     heads,
     language_models,
     pretraining,
+    racing,
 )
 
 if __name__ == "__main__":
@@ -18,3 +20,5 @@ if __name__ == "__main__":
     adaptation.main()
     language_models.main()
     pretraining.main()
+    racing.main()
+    extraction.main()
