@@ -12,7 +12,7 @@ from tests.tiny_data import save_encoder, write_reviews
 from tests.tiny_runs import TinyTask, short, tiny_model
 from tests.unit.analyses.small_material import adapters_in, trained_on
 
-from totune import api
+from totune import api, results
 from totune.analyses.adapter_ablation import AdapterAblation
 from totune.analyses.base import ANALYSES, Values
 from totune.analyses.drawing.span_heatmap import SpanHeatmap, draw_spans, span_cells
@@ -302,7 +302,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compare(folder: Path, name: str, strategies: list[str], **settings: Any) -> api.Study:
+def compare(folder: Path, name: str, strategies: list[str], **settings: Any) -> results.Study:
     settings = {"options": {"num_train_epochs": 1}, **settings}
     return api.compare(
         folder / "reviews.csv",

@@ -9,7 +9,7 @@ import pytest
 import torch
 from tests.tiny_data import save_encoder, write_pairs, write_reviews
 
-from totune import api
+from totune import api, results
 from totune.analyses.materials.opening import Opened, open_data
 from totune.analyses.materials.states import States, _joined
 from totune.data.units import Framing, frame
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compare(folder: Path, **settings: object) -> api.Study:
+def compare(folder: Path, **settings: object) -> results.Study:
     return api.compare(
         folder / "reviews.csv",
         out=folder / "study",
