@@ -10,6 +10,7 @@ from benchmarks import (
     language_models,
     pretraining,
     racing,
+    scaling,
 )
 
 if __name__ == "__main__":
@@ -22,3 +23,4 @@ if __name__ == "__main__":
     pretraining.main()
     racing.main()
     extraction.main()
+    scaling.main()

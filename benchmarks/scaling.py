@@ -247,7 +247,7 @@ def main(gpu_tflops: float = 400.0) -> None:
     for devices, clock in study["clock_seconds"].items():
         print(f"  1M rows, base encoder, 5 seeds, {devices} GPU(s): {clock / 3600:.1f} h")
     figures = {
-        "what": f"epochs of {len(points)} runs on encoders of width {WIDTH}, {PIECES} pieces a row",
+        "what": f"{len(points)} epochs on encoders of width {WIDTH}, {PIECES} pieces a row",
         "precision": precision,
         "prices": {"forward": prices[0], "backward": prices[1], "row": prices[2]},
         "matrix_rate": rate,
