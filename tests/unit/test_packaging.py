@@ -56,7 +56,7 @@ def test_every_import_is_a_declared_dependency():
     undeclared = [
         package
         for package in sorted(outside)
-        if declared.isdisjoint(name_of(one) for one in providers.get(package, []))
+        if declared.isdisjoint(name_of(one) for one in providers.get(package, [package]))
     ]
     assert undeclared == []
 
