@@ -40,6 +40,10 @@ class SearchJob(Job):
     def run(self, context: Context, store: Store) -> SearchRecord:
         return search(self.member, context, store, self.budget, self.seed, self.storage)
 
+    def fail(self, error: str, context: Context, store: Store) -> None:
+        """A study goes on without it, with the options that the member has."""
+        context.progress.warn(f"{self.title} came to no end: {error} Its options stay as they are.")
+
 
 def search_members(
     members: Sequence[Member],
@@ -90,6 +94,8 @@ def search_members(
             pass  # its tables are made once, before several processes look for them
     found: dict[str, SearchRecord] = {}
     for _, record in (executor or Here()).perform(jobs, context, store):
+        if record is None:
+            continue
         write_search(store.folder, record)
         context.progress.say(tell_end(record))
         found[record.strategy] = record

@@ -13,6 +13,7 @@ from tests.unit.report.sample_search import trial
 from tests.unit.search.samples import FEATURES, TF_IDF, context_of, told
 
 from totune.errors import ConfigError
+from totune.progress import Progress
 from totune.search.budget import Budget
 from totune.search.findings import read_searches
 from totune.search.winners import SearchJob, search_members
@@ -68,6 +69,26 @@ def test_winners_make_the_members_under_their_labels(context: Context, tmp_path:
     assert [job.title for job in executor.jobs] == titles
     assert {job.seed for job in executor.jobs} == {7}
     assert sorted(search.strategy for search in read_searches(tmp_path)) == sorted(won)
+
+
+def test_a_search_that_kills_its_workers_leaves_the_options(
+    context: Context, tmp_path: Path
+) -> None:
+    class Deadly(Fake):
+        def perform(self, jobs: Sequence[Job], *given: Any) -> Iterator[tuple[Job, Any]]:
+            for job in jobs:
+                yield job, job.fail("it was given up.", context, Store(tmp_path))
+
+    heard: list[str] = []
+    context = replace(context, progress=Progress())
+    context.progress.warn = heard.append  # type: ignore[method-assign]
+    members = [Member("tf-idf", {"ngrams": 2}, "words"), Member("majority")]
+    store, budget = Store(tmp_path), Budget(trials=4)
+    found = search_members(members, context, store, budget, 0, None, Deadly({}))
+    assert found == members
+    assert read_searches(tmp_path) == []
+    [warning] = heard
+    assert "search 1/1: words came to no end: it was given up." in warning
 
 
 def test_searches_are_done_here_and_written(context: Context, tmp_path: Path) -> None:
