@@ -6,7 +6,7 @@ import pytest
 
 from totune.baselines.base import BASELINES
 from totune.heads.base import HEADS
-from totune.ranges import Choices, Range, contains, ranges_of
+from totune.ranges import Choices, Limits, contains, ranges_about
 from totune.registry import Registry, options_of
 from totune.strategies.base import STRATEGIES
 
@@ -17,12 +17,14 @@ OPTIONS = [
     pytest.param(registry, name, option, range_, id=f"{name}.{option}")
     for registry in REGISTRIES
     for name in registry.names()
-    for option, range_ in ranges_of(registry.get(name)).items()
+    for option, range_ in ranges_about(
+        options_of(registry.create(name)), registry.get(name)
+    ).items()
 ]
 each_option = pytest.mark.parametrize(("registry", "name", "option", "range_"), OPTIONS)
 
 
-def ends(range_: Range) -> tuple[Any, ...]:
+def ends(range_: Limits) -> tuple[Any, ...]:
     """The values that are furthest apart; all where there is no order."""
     return range_.values if isinstance(range_, Choices) else (range_.low, range_.high)
 
@@ -35,14 +37,14 @@ def test_every_member_with_options_has_something_to_search() -> None:
 
 @each_option
 def test_the_default_lies_in_its_range(
-    registry: Registry[Any], name: str, option: str, range_: Range
+    registry: Registry[Any], name: str, option: str, range_: Limits
 ) -> None:
     assert contains(range_, options_of(registry.create(name))[option])
 
 
 @each_option
 def test_what_a_range_holds_is_allowed(
-    registry: Registry[Any], name: str, option: str, range_: Range
+    registry: Registry[Any], name: str, option: str, range_: Limits
 ) -> None:
     assert len(set(ends(range_))) > 1
     for value in ends(range_):

@@ -24,7 +24,7 @@ _SUITS = {  # what a head wants -> what data it is for
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """A member's option; `default` is None where one must be given."""
+    """A member's option; `default` is None where one must be given, "by rule" if data decides."""
 
     name: str
     type: str
@@ -101,10 +101,22 @@ def _options(member: type) -> Iterator[Option]:
     told: dict[str, str] = {}
     for one in reversed(member.__mro__):
         told |= attribute_docs(one.__doc__ or "")
+    decided = _decided_by_data(member)
     for field in dataclasses.fields(member):
         if field.init:
             summary = told.get(field.name, "")
-            yield Option(field.name, type_text(hints[field.name]), _default(field), summary)
+            default = "by rule" if field.name in decided else _default(field)
+            yield Option(field.name, type_text(hints[field.name]), default, summary)
+
+
+def _decided_by_data(member: type) -> set[str]:
+    """Options of a strategy whose defaults follow from data and encoder."""
+    from totune.strategies.base import Strategy
+    from totune.strategies.defaults import TrainingFacts
+
+    if not issubclass(member, Strategy):
+        return set()
+    return set(member().data_defaults(TrainingFacts(rows=1000, dev_rows=125, width=384)))
 
 
 def _default(field: "dataclasses.Field[Any]") -> str | None:

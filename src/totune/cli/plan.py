@@ -22,6 +22,8 @@ LAST_LAYER = r"head\.(.*\.)?out\.(weight|bias)"
 
 EXAMPLES = examples(
     ("The top two layers of the default encoder:", "totune plan last-2"),
+    ("How long and at which rate it would train on your data:", "totune plan lora --data a.csv"),
+    ("The same for 600 train rows:", "totune plan fine-tuning --rows 600"),
     (
         "A rate for each layer, on an encoder of which only config.json is there:",
         "totune plan fine-tuning --model configs/bert --set layer_decay=0.9",
@@ -38,16 +40,29 @@ def run(
     model: Annotated[str, typer.Option(help="Encoder; its config.json is enough.")] = "minilm",
     head: Annotated[str, typer.Option(help="The task network on top.")] = "linear",
     num_labels: Annotated[int, typer.Option(min=1, help="Classes; 1 for scores.")] = 2,
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="DATA", help="As for compare: its rows decide how long to train."),
+    ] = None,
+    rows: Annotated[
+        int, typer.Option(min=1, help="Train rows, where no data is named.")
+    ] = 1000,
     set: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option; repeatable.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Show a strategy's phases and what they train, without training."""
-    facts = describe(strategy, model, head, num_labels, parse_assignments(set or []))
+    options = parse_assignments(set or [])
+    facts = describe(strategy, model, head, num_labels, options, *_sizes(data, rows))
     if json:
         return emit(facts)
     typer.echo(f"{facts['strategy']} on {facts['model']}, {facts['parameters']:,} parameters")
+    chosen = ", ".join(f"{name}={value:g}" for name, value in facts["by_rule"].items())
+    typer.echo(
+        f"For {facts['train_rows']:,} train rows: {chosen or 'every option as set'}; "
+        f"{facts['train_batch_size']} rows per step"
+    )
     for number, phase in enumerate(facts["phases"], start=1):
         typer.echo(f"\nPhase {number}: {phase['name']}. {phase['schedule']}, {phase['stop']}.")
         show_table(
@@ -68,8 +83,24 @@ def _rates(row: dict[str, Any]) -> tuple[str, str]:
     return f"{row['learning_rate']:g}", f"{row['weight_decay']:g}"
 
 
+def _sizes(data: str | None, rows: int) -> tuple[int, int]:
+    """How many train and dev rows there are."""
+    if data is None:
+        return rows, max(1, rows // 8)  # as splits of 80, 10 and 10% have them
+    from totune.data.sources import load_dataset
+
+    found = load_dataset(data)
+    return len(found.train), len(found.dev)
+
+
 def describe(
-    strategy: str, model: str, head: str, num_labels: int, options: dict[str, Any]
+    strategy: str,
+    model: str,
+    head: str,
+    num_labels: int,
+    options: dict[str, Any],
+    rows: int = 1000,
+    dev_rows: int = 125,
 ) -> dict[str, Any]:
     """The plan as plain data.
 
@@ -77,6 +108,7 @@ def describe(
         ConfigError: for an unknown strategy, head or option, or a baseline, which has no plan.
         ModelError: if the encoder's configuration cannot be had.
     """
+    from totune.strategies.defaults import batch_size
     from totune.study.config import Member, assign_options, check_members
 
     member = Member(strategy, head=head)
@@ -85,30 +117,37 @@ def describe(
     check_members([member])
     if member.is_baseline:
         raise ConfigError(f"{strategy!r} is a baseline: it trains no encoder and has no plan.")
-    built, name, phases = _build(member, model, num_labels)
+    built, name, phases, chosen = _build(member, model, num_labels, rows, dev_rows)
     return {
         "strategy": strategy,
         "model": name,
+        "train_rows": rows,
+        "train_batch_size": batch_size(rows),
+        "by_rule": chosen,
         "parameters": sum(p.numel() for p in built.unique_parameters().values()),
         "phases": [_phase(built, phase) for phase in phases],
     }
 
 
-def _build(member: Any, reference: str, num_labels: int) -> "tuple[Model, str, list[Phase]]":
+def _build(
+    member: Any, reference: str, num_labels: int, rows: int, dev_rows: int
+) -> "tuple[Model, str, list[Phase], dict[str, Any]]":
     import torch
 
     from totune.encoders.loading import plan_encoder
     from totune.model import Model, wants_of
+    from totune.strategies.defaults import TrainingFacts
 
     encoder, source = plan_encoder(reference)
-    strategy = member.create()
+    facts = TrainingFacts(rows, dev_rows, encoder.width)
+    strategy = member.create(facts)
     task = _task(member.create_head({}), num_labels)
     wants = wants_of(member.create_head({}), task)
     head = member.create_head(strategy.head_defaults(encoder, wants))
     with torch.device("meta"):
         model = Model(encoder, strategy.readout(encoder, wants), head, task)
         strategy.prepare(model)
-    return model, source.name, strategy.plan(model)
+    return model, source.name, strategy.plan(model), member.by_rule(strategy, facts)
 
 
 def _task(head: "Head", num_labels: int) -> "Task":

@@ -48,16 +48,27 @@ COMMON_OPTIONS = [
     option("fraction", float, DATA, "Share of the train rows that is used.", 1.0),
     option("split_seed", int, DATA, "Fixes the splits that are made where data has none.", 0),
     option("metric", str | None, STUDY, "The metric that decides; the task's first if not named."),
-    option("learning_rate", float | None, TRAINING, "Peak rate, of every strategy that has one."),
+    option(
+        "learning_rate",
+        float | None,
+        TRAINING,
+        "Peak rate, of every strategy that has one; if not named, it follows from the encoder.",
+    ),
     option(
         "num_train_epochs",
         int | None,
         TRAINING,
-        "Epochs, of every strategy that has them; of several phases, those of the last.",
+        "Epochs, of every strategy that has them; of several phases, those of the last. If not "
+        "named, they follow from the number of train rows (totune plan shows them).",
     ),
     option("warmup_ratio", float | None, TRAINING, "Share of the steps with a rising rate."),
     option("weight_decay", float | None, TRAINING, "Decoupled weight decay."),
-    option("per_device_train_batch_size", int, TRAINING, "Rows per step and device.", 32),
+    option(
+        "per_device_train_batch_size",
+        int | None,
+        TRAINING,
+        "Rows per step and device; if not named 32, or 16 where there are few train rows.",
+    ),
     option(
         "tokens_per_batch",
         int | None,

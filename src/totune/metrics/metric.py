@@ -13,6 +13,7 @@ rest of the row is `PADDING`. A tag that training never saw has a code of its ow
 of the label space.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +41,7 @@ class Metric:
         higher_is_better: the direction of progress.
         unit: "points" where a score is bounded by 1 and told times 100; otherwise what one unit
             of the score is.
+        lowest: the lower end of a scale that 1 bounds above: 0, or -1 for correlations.
         per_word: whether every word of a row has a target of its own, in arrays [N, W].
     """
 
@@ -48,6 +50,7 @@ class Metric:
     higher_is_better: bool = True
     unit: str = "points"
     per_word: bool = False
+    lowest: float = 0.0
 
     @property
     def sign(self) -> int:
@@ -58,6 +61,20 @@ class Metric:
     def row(self) -> str:
         """What one row is called, which is what resamples are drawn from."""
         return "sentence" if self.per_word else "row"
+
+    def standard_error(self, score: float, rows: int) -> float:
+        """About how far the choice of `rows` rows moves a score, in its own scale.
+
+        A bounded score counts as a proportion on its scale, p = (score - lowest) / (1 - lowest),
+        with one success and one failure added, so that no score is certain: exact for accuracy but
+        for those two, and near enough for the others to tell noise from progress. A mean squared
+        error has that of a mean of squared normal deviates, score * sqrt(2 / rows).
+        """
+        if self.unit != "points":
+            return abs(score) * math.sqrt(2 / rows)
+        scale = 1 - self.lowest
+        p = ((score - self.lowest) / scale * rows + 1) / (rows + 2)
+        return scale * math.sqrt(max(0.0, p * (1 - p)) / rows)
 
     def __call__(self, targets: Array, predictions: Array, n_classes: int | None = None) -> float:
         """The score of `predictions` against `targets`, both [N] or [N, W].

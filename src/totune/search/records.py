@@ -14,7 +14,8 @@ class TrialRecord:
         number: from 0 in the order of asking; trial 0 has the defaults.
         options: what was tried, by option name (`head.NAME` for the head's).
         state: `pruned` if it was ended early, `failed` if it could not be trained.
-        score: the dev metric of its best epoch, in the metric's own scale; None if it failed.
+        score: the dev metric of the epoch that it kept (of its best, if pruned), in the metric's
+            own scale; None if it failed.
         curve: the dev metric after each epoch.
         seconds: what it took, frozen features apart.
         same_as: number of an earlier trial with the same options, whose numbers these are; else

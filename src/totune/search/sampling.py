@@ -18,12 +18,12 @@ from optuna.distributions import (
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import FrozenTrial
 
-from totune.ranges import Choices, Floats, Range
+from totune.ranges import Choices, Floats, Limits
 
 Distributions = dict[str, BaseDistribution]
 
 
-def distribution_of(range_: Range) -> BaseDistribution:
+def distribution_of(range_: Limits) -> BaseDistribution:
     """A range as Optuna's."""
     if isinstance(range_, Choices):
         return CategoricalDistribution(range_.values)

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from totune.model import wants_of
-from totune.ranges import Choices, Floats, Ints, Range, contains, ranges_of
+from totune.ranges import Choices, Floats, Ints, Limits, contains, ranges_about
 from totune.registry import options_of
 from totune.strategies.base import Strategy
 from totune.study.config import Member
@@ -25,7 +25,7 @@ class Space:
         defaults: of every option that is searched.
     """
 
-    ranges: dict[str, Range]
+    ranges: dict[str, Limits]
     fixed: dict[str, Any]
     defaults: dict[str, Any]
 
@@ -36,12 +36,13 @@ def space_of(member: Member, context: Context) -> Space:
     What was set by hand is not searched, the number in `last-2` neither. A default that follows
     from the encoder and lies outside its range is left as it is.
     """
-    made = member.create()
-    ranges, options = ranges_of(type(made)), options_of(made)
+    made = member.create(context.facts)
+    options = options_of(made)
+    ranges = ranges_about(options, type(made))
     if isinstance(made, Strategy):
         wants = wants_of(member.create_head({}), context.task)
         head = member.create_head(made.head_defaults(context.loaded.encoder, wants))
-        ranges |= _of_head(ranges_of(type(head)))
+        ranges |= _of_head(ranges_about(options_of(head), type(head)))
         options |= _of_head(options_of(head))
     numbered = {"k": options["k"]} if member.strategy != made.name else {}
     fixed = {**numbered, **member.options}
@@ -73,7 +74,7 @@ def _other(space: Space, name: str) -> Any:
     return next(value for value in values if value != space.defaults[name])
 
 
-def range_to_json(range_: Range) -> dict[str, Any]:
+def range_to_json(range_: Limits) -> dict[str, Any]:
     """A range as a `SearchRecord` has it."""
     facts = asdict(range_)
     if isinstance(range_, Choices):

@@ -61,9 +61,9 @@ class Pruner(Watcher):
         if len(self.curve) >= self._reported and self._trial.should_prune():
             raise TrialPruned
 
-    def outcome(self, state: State) -> Outcome:
-        """The trial's, from the epochs that were looked at."""
-        score = best_of(self.curve, self._metric)
+    def outcome(self, state: State, kept: float | None = None) -> Outcome:
+        """The trial's; its score is that of the epoch it kept, or of its best if it was pruned."""
+        score = best_of(self.curve, self._metric) if kept is None else kept
         return _scored(state, score, self.curve, self.seconds)
 
 
@@ -106,12 +106,13 @@ def _train(member: Member, pruner: Pruner, seed: int, context: Context, study: P
         return _fit_baseline(config, made, context)
     checkpoint = checkpoint_path(study, config.fingerprint)
     try:
-        fit(config, made, context, checkpoint)
+        history = fit(config, made, context, checkpoint).history
     except (TrialPruned, *FAULTS):
         checkpoint.unlink(missing_ok=True)
         raise
     checkpoint.unlink(missing_ok=True)
-    return pruner.outcome("complete")
+    kept = history.epochs[history.best].dev[context.settings.metric]
+    return pruner.outcome("complete", kept)
 
 
 def _fit_baseline(config: RunConfig, baseline: Baseline, context: Context) -> Outcome:

@@ -5,7 +5,7 @@ Rajaee.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from totune.encoders.encoder import Encoder
 from totune.encoders.inserts.adapters import AdapterConfig, insert_adapters
@@ -13,16 +13,17 @@ from totune.encoders.inserts.bottleneck import Activation
 from totune.encoders.inserts.sharing import Placement, Sharing
 from totune.heads.base import Wants
 from totune.model import Model
-from totune.ranges import Floats, Ints
+from totune.ranges import Ints
 from totune.strategies.base import (
     STRATEGIES,
     Count,
-    ManyEpochs,
-    Rate,
+    LearningRate,
     Strategy,
+    TrainEpochs,
     Warmup,
     WeightDecay,
 )
+from totune.strategies.defaults import ADAPTERS, Rule
 from totune.strategies.phases import Group, Phase
 from totune.strategies.rates import insert_phase
 
@@ -49,15 +50,17 @@ class BottleneckAdapters(Strategy):
             and 50 epochs elsewhere (section 6.1).
     """
 
+    rule: ClassVar[Rule] = ADAPTERS
+
     bottleneck_size: Annotated[Count, Ints(16, 256, log=True)] = 64
     sharing: Sharing = "per-sublayer"
     placement: Placement = "houlsby"
     activation: Activation = "gelu"
     train_layer_norms: bool = False
     classifier_layers: Literal[1, 2] = 1
-    learning_rate: Annotated[Rate, Floats(5e-5, 3e-3, log=True)] = 3e-4
+    learning_rate: LearningRate = ADAPTERS.learning_rate
     weight_decay: WeightDecay = 0.01
-    num_train_epochs: ManyEpochs = 10
+    num_train_epochs: TrainEpochs = ADAPTERS.usual_epochs
     warmup_ratio: Warmup = 0.1
 
     def head_defaults(self, encoder: Encoder, wants: Wants = "pooled") -> dict[str, Any]:

@@ -11,9 +11,10 @@ from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import Layers, Pooling, Readout
 from totune.heads.base import Wants
 from totune.model import Model
-from totune.ranges import Floats, Ints
+from totune.ranges import Floats, Times
 from totune.registry import Registry
 from totune.sequence_classifier import usual_head, usual_pooling
+from totune.strategies.defaults import Rule, TrainingFacts
 from totune.strategies.phases import Phase
 
 # Checked where a member is made from its options by name.
@@ -25,12 +26,11 @@ Count = Annotated[int, Field(ge=1)]
 
 # Where a search looks. Peters et al. 2019 (A) tuned rates, dropout, weight decay and epochs; their
 # paper gives no ranges.
-TuningRate = Annotated[Rate, Floats(1e-5, 5e-4, log=True)]
+LearningRate = Annotated[Rate, Times(0.2, 5.0)]
 LayerDecay = Annotated[Rate, Floats(0.4, 1.0)]
 WeightDecay = Annotated[Decay, Floats(1e-4, 0.1, log=True)]
 Warmup = Annotated[Share, Floats(0.0, 0.2)]
-FewEpochs = Annotated[Count, Ints(2, 6)]
-ManyEpochs = Annotated[Count, Ints(3, 20)]
+TrainEpochs = Annotated[Count, Times(0.5, 2.0)]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Strategy(ABC):
     """
 
     name: ClassVar[str]
+    rule: ClassVar[Rule | None] = None
 
     layers: Layers = "top"
     pooling: Literal[Pooling, "auto"] = "auto"
@@ -86,6 +87,10 @@ class Strategy(ABC):
     def head_defaults(self, encoder: Encoder, wants: Wants = "pooled") -> dict[str, Any]:
         """Options of the linear head that suit this strategy, where the user names none."""
         return usual_head(encoder) if self.pooling == "auto" and wants == "pooled" else {}
+
+    def data_defaults(self, facts: TrainingFacts) -> dict[str, Any]:
+        """Options that follow from data and encoder, where the user names none."""
+        return {} if self.rule is None else self.rule.options(facts)
 
     def prepare(self, model: Model) -> None:  # noqa: B027 - most strategies insert nothing
         """Inserts this strategy's modules into the model."""

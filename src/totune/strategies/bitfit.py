@@ -5,11 +5,18 @@ without biases (ModernBERT) have alone.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import ClassVar
 
 from totune.model import Model
-from totune.ranges import Floats, Ints
-from totune.strategies.base import STRATEGIES, Count, Rate, Strategy, Warmup, WeightDecay
+from totune.strategies.base import (
+    STRATEGIES,
+    LearningRate,
+    Strategy,
+    TrainEpochs,
+    Warmup,
+    WeightDecay,
+)
+from totune.strategies.defaults import BITFIT, Rule
 from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
 
 
@@ -22,9 +29,11 @@ class BitFit(Strategy):
         learning_rate: peak rate; so few parameters need a larger one than fine-tuning.
     """
 
-    learning_rate: Annotated[Rate, Floats(3e-4, 1e-2, log=True)] = 3e-3
+    rule: ClassVar[Rule] = BITFIT
+
+    learning_rate: LearningRate = BITFIT.learning_rate
     weight_decay: WeightDecay = 0.01
-    num_train_epochs: Annotated[Count, Ints(3, 10)] = 5
+    num_train_epochs: TrainEpochs = BITFIT.usual_epochs
     warmup_ratio: Warmup = 0.1
 
     def plan(self, model: Model) -> list[Phase]:

@@ -13,6 +13,7 @@ from totune.heads.base import Wants
 from totune.model import Model
 from totune.ranges import Floats, Ints
 from totune.strategies.base import STRATEGIES, Count, Rate, Strategy, Warmup, WeightDecay
+from totune.strategies.defaults import TrainingFacts, patience
 from totune.strategies.phases import Group, LinearDecay, Phase, Plateau
 
 
@@ -25,7 +26,8 @@ class FeatureExtraction(Strategy):
         pooling: how tokens become one vector, for heads that read one; `auto` is their mean.
         learning_rate: peak rate; the head starts from nothing, so it is larger than for tuning.
         num_train_epochs: at the most.
-        patience: epochs without a better dev score before it stops.
+        patience: epochs without a better dev score before it stops; all of them where the dev split
+            is too small to tell.
     """
 
     layers: Layers = "scalar-mix"
@@ -40,6 +42,9 @@ class FeatureExtraction(Strategy):
 
     def head_defaults(self, encoder: Encoder, wants: Wants = "pooled") -> dict[str, Any]:
         return {}
+
+    def data_defaults(self, facts: TrainingFacts) -> dict[str, Any]:
+        return {"patience": patience(self.num_train_epochs, self.patience, facts.dev_rows)}
 
     def plan(self, model: Model) -> list[Phase]:
         parts = ("mixing", "head")

@@ -1,20 +1,21 @@
 """Fine-tuning: everything trains, at one rate or at a rate per block."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from totune.model import Model
 from totune.ranges import Choices
 from totune.strategies.base import (
     STRATEGIES,
-    FewEpochs,
     LayerDecay,
+    LearningRate,
     Ratio,
     Strategy,
-    TuningRate,
+    TrainEpochs,
     Warmup,
     WeightDecay,
 )
+from totune.strategies.defaults import FINE_TUNING, Rule
 from totune.strategies.phases import Epochs, Group, Phase
 from totune.strategies.rates import ScheduleName, above_layers, by_block, schedule_of
 
@@ -34,10 +35,12 @@ class FineTuning(Strategy):
         ratio: of slanted-triangular: how many times smaller its lowest rate is than its peak.
     """
 
-    learning_rate: TuningRate = 1e-4
+    rule: ClassVar[Rule] = FINE_TUNING
+
+    learning_rate: LearningRate = FINE_TUNING.learning_rate
     layer_decay: LayerDecay = 1.0
     weight_decay: WeightDecay = 0.01
-    num_train_epochs: FewEpochs = 3
+    num_train_epochs: TrainEpochs = FINE_TUNING.usual_epochs
     schedule: Annotated[ScheduleName, Choices(("linear", "slanted-triangular"))] = "linear"
     warmup_ratio: Warmup = 0.1
     ratio: Ratio = 32.0

@@ -1,9 +1,18 @@
 """Fine-tuning with the embeddings frozen: the larger half of a small encoder's parameters."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from totune.model import Model
-from totune.strategies.base import STRATEGIES, FewEpochs, Strategy, TuningRate, Warmup, WeightDecay
+from totune.strategies.base import (
+    STRATEGIES,
+    LearningRate,
+    Strategy,
+    TrainEpochs,
+    Warmup,
+    WeightDecay,
+)
+from totune.strategies.defaults import FINE_TUNING, Rule
 from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
 from totune.strategies.rates import above_layers
 
@@ -16,9 +25,11 @@ class FrozenEmbeddings(Strategy):
     Words that the training data lacks keep their places among those it has.
     """
 
-    learning_rate: TuningRate = 1e-4
+    rule: ClassVar[Rule] = FINE_TUNING
+
+    learning_rate: LearningRate = FINE_TUNING.learning_rate
     weight_decay: WeightDecay = 0.01
-    num_train_epochs: FewEpochs = 3
+    num_train_epochs: TrainEpochs = FINE_TUNING.usual_epochs
     warmup_ratio: Warmup = 0.1
 
     def plan(self, model: Model) -> list[Phase]:

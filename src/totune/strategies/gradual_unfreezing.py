@@ -5,20 +5,22 @@ is still frozen is read from the cache, and each phase needs less of it.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from totune.model import Model
-from totune.ranges import Choices, Floats, Ints
+from totune.ranges import Choices
 from totune.strategies.base import (
     STRATEGIES,
     Count,
     LayerDecay,
-    Rate,
+    LearningRate,
     Ratio,
     Strategy,
+    TrainEpochs,
     Warmup,
     WeightDecay,
 )
+from totune.strategies.defaults import GRADUAL_UNFREEZING, Rule
 from totune.strategies.phases import Epochs, Group, Phase, Schedule, Stretch
 from totune.strategies.rates import ScheduleName, above_layers, by_block, schedule_of
 
@@ -42,11 +44,13 @@ class GradualUnfreezing(Strategy):
         ratio: of slanted-triangular: how many times smaller its lowest rate is than its peak.
     """
 
-    learning_rate: Annotated[Rate, Floats(2e-5, 1e-3, log=True)] = 2e-4
+    rule: ClassVar[Rule] = GRADUAL_UNFREEZING
+
+    learning_rate: LearningRate = GRADUAL_UNFREEZING.learning_rate
     layer_decay: LayerDecay = 0.8
     weight_decay: WeightDecay = 0.01
     epochs_per_block: Count = 1
-    num_train_epochs: Annotated[Count, Ints(1, 4)] = 2
+    num_train_epochs: TrainEpochs = GRADUAL_UNFREEZING.usual_epochs
     schedule: Annotated[ScheduleName, Choices(("linear", "slanted-triangular"))] = (
         "slanted-triangular"
     )

@@ -4,7 +4,7 @@ Hart (section 4.2) trains the last two layers as a regularised form of fine-tuni
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from totune.errors import ConfigError
 from totune.model import Model
@@ -12,12 +12,13 @@ from totune.ranges import Ints
 from totune.strategies.base import (
     STRATEGIES,
     Count,
-    FewEpochs,
+    LearningRate,
     Strategy,
-    TuningRate,
+    TrainEpochs,
     Warmup,
     WeightDecay,
 )
+from totune.strategies.defaults import LAST_K, Rule
 from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
 
 
@@ -30,10 +31,12 @@ class LastK(Strategy):
         k: how many layers train, counted from the top.
     """
 
+    rule: ClassVar[Rule] = LAST_K
+
     k: Annotated[Count, Ints(1, 4)] = 2
-    learning_rate: TuningRate = 1e-4
+    learning_rate: LearningRate = LAST_K.learning_rate
     weight_decay: WeightDecay = 0.01
-    num_train_epochs: FewEpochs = 3
+    num_train_epochs: TrainEpochs = LAST_K.usual_epochs
     warmup_ratio: Warmup = 0.1
 
     @property

@@ -4,7 +4,7 @@ Hu et al. 2021. The modules are PEFT's.
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -15,12 +15,14 @@ from totune.ranges import Floats, Ints
 from totune.strategies.base import (
     STRATEGIES,
     Count,
-    ManyEpochs,
+    LearningRate,
     Rate,
     Strategy,
+    TrainEpochs,
     Warmup,
     WeightDecay,
 )
+from totune.strategies.defaults import LORA, Rule
 from totune.strategies.phases import Phase
 from totune.strategies.rates import insert_phase
 
@@ -41,13 +43,15 @@ class Lora(Strategy):
         learning_rate: peak rate, larger than fine-tuning's.
     """
 
+    rule: ClassVar[Rule] = LORA
+
     r: Annotated[Count, Ints(2, 64, log=True)] = 8
     lora_alpha: Annotated[Rate, Floats(4.0, 64.0, log=True)] = 16.0
     lora_dropout: Annotated[float, Field(ge=0, lt=1), Floats(0.0, 0.2)] = 0.0
     target_modules: tuple[str, ...] | None = None
-    learning_rate: Annotated[Rate, Floats(1e-4, 5e-3, log=True)] = 1e-3
+    learning_rate: LearningRate = LORA.learning_rate
     weight_decay: WeightDecay = 0.01
-    num_train_epochs: ManyEpochs = 10
+    num_train_epochs: TrainEpochs = LORA.usual_epochs
     warmup_ratio: Warmup = 0.1
 
     def prepare(self, model: Model) -> None:

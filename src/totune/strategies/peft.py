@@ -5,14 +5,21 @@ IA3 is of Liu et al. 2022, prefix tuning of Li and Liang 2021. LoRA has a strate
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
 from totune.encoders.inserts.peft import insert_peft, peft_config
 from totune.encoders.inserts.peft_support import plain
 from totune.encoders.inserts.peft_targets import leave_out_pooler
 from totune.model import Model
-from totune.ranges import Floats
-from totune.strategies.base import STRATEGIES, Decay, ManyEpochs, Rate, Strategy, Warmup
+from totune.strategies.base import (
+    STRATEGIES,
+    Decay,
+    LearningRate,
+    Strategy,
+    TrainEpochs,
+    Warmup,
+)
+from totune.strategies.defaults import PEFT, Rule
 from totune.strategies.phases import Phase
 from totune.strategies.rates import insert_phase
 
@@ -32,10 +39,12 @@ class Peft(Strategy):
         weight_decay: none, since it would pull IA3's factors to 0, and 1 is what changes nothing.
     """
 
+    rule: ClassVar[Rule] = PEFT
+
     config: Mapping[str, Any] | None = None
-    learning_rate: Annotated[Rate, Floats(3e-4, 3e-2, log=True)] = 3e-3
+    learning_rate: LearningRate = PEFT.learning_rate
     weight_decay: Decay = 0.0
-    num_train_epochs: ManyEpochs = 10
+    num_train_epochs: TrainEpochs = PEFT.usual_epochs
     warmup_ratio: Warmup = 0.1
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ answers can be had here.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from totune.model import Model
 from totune.ranges import Choices, Floats, Ints
@@ -14,14 +14,15 @@ from totune.strategies.base import (
     STRATEGIES,
     Count,
     Decay,
-    FewEpochs,
     LayerDecay,
+    LearningRate,
     Rate,
     Strategy,
-    TuningRate,
+    TrainEpochs,
     Warmup,
     WeightDecay,
 )
+from totune.strategies.defaults import FINE_TUNING, Rule
 from totune.strategies.fine_tuning import FineTuning
 from totune.strategies.phases import Constant, Epochs, Gap, Phase, Plateau, Stop
 from totune.strategies.rates import above_layers
@@ -49,16 +50,18 @@ class StackAndFinetune(Strategy):
         num_train_epochs: of phase 2.
     """
 
+    rule: ClassVar[Rule] = FINE_TUNING
+
     stop: Annotated[StopName, Choices(("gap", "epochs", "convergence"))] = "gap"
     stack_learning_rate: Annotated[Rate, Floats(1e-4, 1e-2, log=True)] = 1e-3
     stack_epochs: Annotated[Count, Ints(3, 30, log=True)] = 20
     gap_tolerance: Annotated[Decay, Floats(0.01, 0.1)] = 0.05
     gap_patience: Count = 1
     patience: Count = 3
-    learning_rate: TuningRate = 1e-4
+    learning_rate: LearningRate = FINE_TUNING.learning_rate
     layer_decay: LayerDecay = 1.0
     weight_decay: WeightDecay = 0.01
-    num_train_epochs: FewEpochs = 3
+    num_train_epochs: TrainEpochs = FINE_TUNING.usual_epochs
     warmup_ratio: Warmup = 0.1
 
     def plan(self, model: Model) -> list[Phase]:

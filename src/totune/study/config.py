@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,9 @@ from totune.errors import ConfigError
 from totune.heads.base import HEADS, Head
 from totune.registry import did_you_mean, option_names
 from totune.strategies.base import STRATEGIES, Strategy
+from totune.strategies.defaults import TrainingFacts
 
-FORMAT = 1  # raised whenever the meaning of a configuration changes
+FORMAT = 2  # raised whenever the meaning of a configuration changes
 
 
 @dataclass(frozen=True)
@@ -46,18 +47,29 @@ class Member:
     def is_baseline(self) -> bool:
         return self.strategy in BASELINES.names()
 
-    def create(self) -> Strategy | Baseline:
-        """The strategy or baseline with its options checked."""
+    def create(self, facts: TrainingFacts | None = None) -> Strategy | Baseline:
+        """The strategy or baseline with its options checked.
+
+        Args:
+            facts: of data and encoder, from which options follow that were not set; None leaves
+                them as they are without data.
+        """
         if self.is_baseline:
             return BASELINES.create(self.strategy, self.own_options)
         try:
-            return STRATEGIES.create(self.strategy, self.own_options)
+            made = STRATEGIES.create(self.strategy, self.own_options)
+            return made if facts is None else replace(made, **self.by_rule(made, facts))
         except ConfigError as error:
             if self.strategy in STRATEGIES.names() or "called" not in str(error):
                 raise
             known = STRATEGIES.names() + BASELINES.names()
             message = f"There is no strategy or baseline called {self.strategy!r}. "
             raise ConfigError(message + did_you_mean(self.strategy, known)) from None
+
+    def by_rule(self, made: Strategy, facts: TrainingFacts) -> dict[str, Any]:
+        """The options of `made` that a rule decides, since they were not set."""
+        decided = made.data_defaults(facts)
+        return {name: value for name, value in decided.items() if name not in self.own_options}
 
     def create_head(self, defaults: Mapping[str, Any]) -> Head:
         """The head: the strategy's `defaults` where the head has them, then the user's options."""
@@ -88,6 +100,8 @@ class RunConfig:
         task: the label space.
         model: fingerprint of the encoder (empty where none is used).
         settings: batch size, length limit, precision, metric and the like.
+        by_rule: which options and settings follow from data and encoder rather than from the user;
+            not part of the identity, since the numbers are the same either way.
     """
 
     label: str
@@ -99,13 +113,15 @@ class RunConfig:
     model: str
     settings: dict[str, Any]
     format: int = FORMAT
+    by_rule: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @property
     def fingerprint(self) -> str:
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        identity = {k: v for k, v in self.to_json().items() if k != "by_rule"}
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property

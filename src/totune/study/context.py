@@ -13,6 +13,7 @@ from totune.encoders.mixing import View
 from totune.features import FeatureCache, compute
 from totune.machine import Precision
 from totune.progress import Progress
+from totune.strategies.defaults import TrainingFacts, batch_size
 from totune.study.watching import Watcher
 from totune.tasks.base import Task
 from totune.training.devices import Devices
@@ -30,6 +31,7 @@ class Context:
         loaded: the pretrained encoder and its tokenizer; never trained itself.
         max_length: the longest input, in word pieces.
         split_seed: what fixed the splits that the data itself does not have.
+        batch_by_rule: whether the number of train rows decides the batch size.
         watcher: told how the runs go.
     """
 
@@ -43,6 +45,7 @@ class Context:
     devices: Devices
     progress: Progress
     split_seed: int = 0
+    batch_by_rule: bool = False
     watcher: Watcher = field(default_factory=Watcher)
     _splits: dict[tuple[SplitName, Framing], Split] = field(default_factory=dict)
 
@@ -65,7 +68,17 @@ class Context:
         others = {key: split for key, split in self._splits.items() if key[0] not in parts}
         rows = {**self.dataset.splits(), **parts}
         dataset = replace(self.dataset, train=rows["train"], dev=rows["dev"], test=rows["test"])
-        return replace(self, dataset=dataset, _splits=others)
+        settings = self.settings
+        if self.batch_by_rule:
+            rows_per_step = batch_size(len(dataset.train)) * self.devices.world
+            settings = replace(settings, train_batch_size=rows_per_step)
+        return replace(self, dataset=dataset, settings=settings, _splits=others)
+
+    @property
+    def facts(self) -> TrainingFacts:
+        """What the defaults of strategies follow from."""
+        data, encoder = self.dataset, self.loaded.encoder
+        return TrainingFacts(len(data.train), len(data.dev), encoder.width)
 
     @property
     def tokenised(self) -> dict[tuple[SplitName, Framing], Split]:

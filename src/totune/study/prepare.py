@@ -20,6 +20,7 @@ from totune.model import wants_of
 from totune.progress import Progress
 from totune.registry import did_you_mean, options_of
 from totune.strategies.base import Strategy
+from totune.strategies.defaults import batch_size
 from totune.study.config import Member, RunConfig, assign_options, check_members
 from totune.study.context import Context
 from totune.tasks.base import TASKS, Task
@@ -53,7 +54,8 @@ class Settings:
         split_seed: fixes the splits that are made where the data has none.
         metric: the metric that decides; the task's first if None.
         max_length: inputs are cut after this many word pieces (at most the encoder's own limit).
-        per_device_train_batch_size: rows per optimizer step and process.
+        per_device_train_batch_size: rows per optimizer step and process; if None, 32, or 16 where
+            there are few train rows.
         tokens_per_batch: word pieces per optimizer step (padding included) instead of rows; None
             for a fixed number of rows.
         max_grad_norm: gradient clipping.
@@ -103,7 +105,7 @@ class Settings:
     split_seed: int = 0
     metric: str | None = None
     max_length: int = 256
-    per_device_train_batch_size: int = 32
+    per_device_train_batch_size: int | None = None
     tokens_per_batch: int | None = None
     max_grad_norm: float = 1.0
     precision: str = "auto"
@@ -176,7 +178,10 @@ class Settings:
             "fraction": (0 < self.fraction <= 1, "above 0 and at most 1"),
             "seeds": (self._has_seeds(), "at least one, none negative, none twice"),
             "max_length": (self.max_length >= 8, "at least 8 word pieces"),
-            "per_device_train_batch_size": (self.per_device_train_batch_size >= 1, "at least 1"),
+            "per_device_train_batch_size": (
+                self.per_device_train_batch_size is None or self.per_device_train_batch_size >= 1,
+                "at least 1",
+            ),
             "tokens_per_batch": (
                 self.tokens_per_batch is None or self.tokens_per_batch >= 1,
                 "at least 1",
@@ -289,20 +294,24 @@ def prepare(data: Any, settings: Settings, progress: Progress) -> Context:
     progress.say(loaded.note)
     loaded.encoder.to(devices.device)
     max_length = min(settings.max_length, loaded.encoder.max_length)
-    batch_size = settings.per_device_train_batch_size * devices.world
+    rows_per_step = settings.per_device_train_batch_size or batch_size(len(dataset.train))
     return Context(
         dataset=dataset,
         task=task,
         loaded=loaded,
         cache=FeatureCache(settings.cache_dir, settings.cache_budget, progress),
         settings=TrainingSettings(
-            metric, batch_size, settings.max_grad_norm, settings.tokens_per_batch
+            metric,
+            rows_per_step * devices.world,
+            settings.max_grad_norm,
+            settings.tokens_per_batch,
         ),
         precision=choose_precision(settings.precision, devices.device),
         max_length=max_length,
         devices=devices,
         progress=progress,
         split_seed=settings.split_seed,
+        batch_by_rule=settings.per_device_train_batch_size is None,
     )
 
 
@@ -324,7 +333,7 @@ def configurations(
     members: Sequence[Member], seeds: Sequence[int], context: Context
 ) -> list[tuple[RunConfig, Strategy | Baseline]]:
     """Every run of a study, seed by seed, so that a study cut short compares equals."""
-    rows = [(member, member.create()) for member in members]
+    rows = [(member, member.create(context.facts)) for member in members]
     fingerprint = context.loaded.encoder.fingerprint()
     return [
         (_configuration(member, made, seed, fingerprint, context), made)
@@ -339,6 +348,7 @@ def _configuration(
     head: dict[str, Any] = {}
     used = not isinstance(made, Baseline) or made.needs_encoder
     settings: dict[str, Any] = {}
+    by_rule: list[str] = []
     if used:
         settings = {"max_length": context.max_length, "precision": context.precision}
     if isinstance(made, Strategy):
@@ -346,6 +356,8 @@ def _configuration(
         chosen = member.create_head(made.head_defaults(context.loaded.encoder, wants))
         head = {"name": chosen.name, "options": options_of(chosen)}
         settings |= asdict(context.settings)
+        by_rule = sorted(member.by_rule(made, context.facts))
+        by_rule += ["per_device_train_batch_size"] * context.batch_by_rule
     return RunConfig(
         label=member.label or made.label,
         strategy={"name": made.name, "options": options_of(made)},
@@ -355,4 +367,5 @@ def _configuration(
         task=context.task.to_json(),
         model=fingerprint if used else "",
         settings=settings,
+        by_rule=by_rule,
     )

@@ -36,7 +36,8 @@ class History:
     """All epochs of a run, and what they took.
 
     Attributes:
-        best: index into `epochs` of the best one by the dev metric, -1 before the first.
+        best: index into `epochs` of the best one by the dev metric, the latest of equals; -1
+            before the first. At the end of training, of the one that is kept.
         step_seconds: time in training steps alone, evaluation excluded.
         examples: training examples seen.
     """

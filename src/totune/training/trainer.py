@@ -3,6 +3,10 @@
 In each phase the frozen prefix is found and read from the cache; after each epoch the dev split is
 scored, the best state kept, and a checkpoint written from which a killed run continues to the same
 numbers.
+
+What a run ends with is its last epoch, unless the best one by dev is better by more than the
+standard error of a dev score: a rate that falls to 0 leaves the last epoch well trained, and the
+best of many epochs on 25 dev rows is the luckiest one (docs/defaults.md has the figures).
 """
 
 import hashlib
@@ -103,7 +107,7 @@ class Trainer:
         self._optimizer: torch.optim.Optimizer | None = None
 
     def fit(self, plan: list[Phase]) -> History:
-        """Runs every phase and leaves the model in the state of its best epoch.
+        """Runs every phase and leaves the model in the state of the epoch that is kept.
 
         Raises:
             RunError: if the loss stops being a number.
@@ -115,7 +119,7 @@ class Trainer:
         first = 0 if saved is None else self._resume_model(saved)
         for index in range(first, len(plan)):
             self._run_phase(plan[index], index, identity, saved if index == first else None)
-        self._load(self._best)
+        self._settle()
         self.model.eval()
         return self.history
 
@@ -254,9 +258,20 @@ class Trainer:
         epochs, metric = self.history.epochs, self.settings.metric
         epochs.append(record)
         best = self.history.best
-        if best < 0 or _score(record.dev, metric) > _score(epochs[best].dev, metric):
+        if best < 0 or _score(record.dev, metric) >= _score(epochs[best].dev, metric):
             self.history.best = len(epochs) - 1
             self._best = {name: p.detach().clone() for name, p in self._trained.items()}
+
+    def _settle(self) -> None:
+        """Leaves the last epoch's weights, or the best one's where dev can tell the two apart."""
+        epochs, metric = self.history.epochs, self.settings.metric
+        last = len(epochs) - 1
+        best, final = (_score(epochs[i].dev, metric) for i in (self.history.best, last))
+        error = METRICS[metric].standard_error(epochs[last].dev[metric], len(self.dev_split))
+        if best - final > error:
+            self._load(self._best)
+        else:
+            self.history.best = last
 
     def _save(self, phase: int, identity: str, epochs_in_phase: int) -> None:
         if self.checkpoint is None or not self.devices.is_main:

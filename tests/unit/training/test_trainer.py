@@ -27,6 +27,7 @@ from totune.encoders.mixing import Readout
 from totune.errors import RunError
 from totune.features import FeatureCache
 from totune.heads.base import HEADS
+from totune.metrics import METRICS
 from totune.model import Model, Viewed
 from totune.progress import Bar, Progress
 from totune.strategies.phases import Constant, Epochs, Group, LinearDecay, Phase, Plateau
@@ -169,21 +170,30 @@ def test_the_checkpoint_of_another_run_is_not_used(
     assert notes.steps == (3 if change == "plan" else 6)
 
 
-def test_the_best_epoch_is_kept(tiny: TinyTask, monkeypatch: pytest.MonkeyPatch) -> None:
-    scores = iter([0.1, 0.7, 0.7, 0.3])
-    monkeypatch.setattr(trainer_module, "_score", lambda metrics, _: metrics["told"])
+@pytest.mark.parametrize(
+    ("scores", "kept"),
+    [
+        ([0.1, 0.9, 0.9, 0.3], 2),  # far better than the last, and the later of two equals
+        ([0.1, 0.6, 0.2, 0.5], 3),  # no more than chance above the last: that one is kept
+        ([0.1, 0.2, 0.4, 0.4], 3),
+    ],
+)
+def test_the_last_epoch_is_kept_unless_dev_tells_a_better_one(
+    tiny: TinyTask, monkeypatch: pytest.MonkeyPatch, scores: list[float], kept: int
+) -> None:
+    told = iter(scores)
     model, seen = fresh(), []
     plan = [dataclasses.replace(ALL, stop=Epochs(4))]
     evaluate = trainer_module.Trainer._evaluate
     monkeypatch.setattr(
         trainer_module.Trainer,
         "_evaluate",
-        lambda self, source: {**evaluate(self, source), "told": next(scores)},
+        lambda self, source: {**evaluate(self, source), "accuracy": next(told)},
     )
     trainer = fit(model, plan, tiny, on_epoch=lambda _: seen.append(weights(model)))
-    assert trainer.history.best == 1  # the first of two equals
-    assert all(torch.equal(p, seen[1][n]) for n, p in model.named_parameters())
-    assert not all(torch.equal(seen[3][n], seen[1][n]) for n in seen[1])
+    assert trainer.history.best == kept
+    assert all(torch.equal(p, seen[kept][n]) for n, p in model.named_parameters())
+    assert not all(torch.equal(seen[kept - 1][n], seen[kept][n]) for n in seen[kept])
     assert not any(module.training for module in model.modules())
 
 
@@ -194,7 +204,9 @@ def test_an_error_is_better_when_lower() -> None:
     plan = [dataclasses.replace(ALL, train=(Group("*", 1e-3),), stop=Epochs(4))]
     history = fit(model, plan, tiny, settings=settings).history
     errors = [epoch.dev["mse"] for epoch in history.epochs]
-    assert history.best == int(np.argmin(errors))
+    lead = errors[-1] - min(errors)
+    certain = lead > METRICS["mse"].standard_error(errors[-1], len(tiny.dev))
+    assert history.best == (int(np.argmin(errors)) if certain else 3)
     assert len(set(errors)) == 4
 
 

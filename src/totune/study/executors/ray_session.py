@@ -1,5 +1,6 @@
 """The way to a Ray cluster: the package, the connection, what its machines have."""
 
+import importlib
 import logging
 import math
 import os
@@ -25,12 +26,11 @@ def import_ray() -> ModuleType:
         # Ray prints pages on standard output when a machine dies; what matters of it is told. It
         # reads this variable as it is imported.
         with environment({"RAY_DEDUP_LOGS_SKIP_REGEX": "."}):
-            import ray
+            return importlib.import_module("ray")
     except ImportError:
         raise ConfigError(
             "--executor ray needs Ray, which is not installed: pip install 'totune[ray]'."
         ) from None
-    return ray
 
 
 @dataclass(frozen=True)

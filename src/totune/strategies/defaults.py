@@ -1,0 +1,93 @@
+"""How long and at which rate a strategy trains, where the user sets neither.
+
+Three epochs of 100 rows are twelve steps, which teaches an encoder nothing; three epochs of 20,000
+rows are plenty. So the number of epochs follows from the number of training rows: enough optimizer
+steps (Mosbach et al. 2021 and Zhang et al. 2021 fine-tune small sets for about 20 epochs), within
+bounds. Rates follow from the width of the encoder, batch sizes and patience from the rows.
+
+The figures were fitted on measured runs: `python -m benchmarks.defaults`, docs/defaults.md.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+USUAL_ROWS = 1_000  # where the data is not known, as in `totune plan` without data
+WIDTH = 384  # of the encoder that most runs were measured with
+FEW_ROWS = 500  # train rows below which batches are smaller
+DEV_ROWS = 200  # dev rows from which "no better for some epochs" is more than chance
+
+
+@dataclass(frozen=True)
+class TrainingFacts:
+    """What the defaults of a run follow from.
+
+    Attributes:
+        rows: train rows (sentences where words are tagged).
+        dev_rows: dev rows.
+        width: the encoder's hidden size.
+    """
+
+    rows: int
+    dev_rows: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The defaults of one strategy.
+
+    Attributes:
+        learning_rate: peak rate at a width of 384.
+        examples: training examples that a run is to see, every epoch counted.
+        least_epochs: lower bound of the number of epochs.
+        most_epochs: its upper bound.
+        width_exponent: wider encoders take learning_rate * (384 / width) ** width_exponent.
+    """
+
+    learning_rate: float
+    examples: int
+    least_epochs: int
+    most_epochs: int
+    width_exponent: float = 0.5
+
+    def epochs(self, rows: int) -> int:
+        """Passes over `rows` rows."""
+        wanted = math.ceil(self.examples / rows)
+        return min(max(wanted, self.least_epochs), self.most_epochs)
+
+    @property
+    def usual_epochs(self) -> int:
+        """Epochs where nothing is known of the data."""
+        return self.epochs(USUAL_ROWS)
+
+    def rate(self, width: int) -> float:
+        """The peak rate for an encoder of `width`, to two digits."""
+        return float(f"{self.learning_rate * (WIDTH / width) ** self.width_exponent:.2g}")
+
+    def options(self, facts: TrainingFacts) -> dict[str, Any]:
+        """The options of a strategy that this rule decides."""
+        return {
+            "learning_rate": self.rate(facts.width),
+            "num_train_epochs": self.epochs(facts.rows),
+        }
+
+
+FINE_TUNING = Rule(1e-4, examples=8_000, least_epochs=3, most_epochs=20)
+LAST_K = Rule(2e-4, examples=8_000, least_epochs=3, most_epochs=20)
+GRADUAL_UNFREEZING = Rule(2e-4, examples=6_000, least_epochs=2, most_epochs=15)
+# What is inserted starts from zero output, or is few parameters: more steps, at larger rates.
+ADAPTERS = Rule(1e-3, examples=16_000, least_epochs=5, most_epochs=40)
+LORA = Rule(2e-3, examples=16_000, least_epochs=5, most_epochs=40)
+BITFIT = Rule(3e-3, examples=16_000, least_epochs=5, most_epochs=40)
+PEFT = Rule(3e-3, examples=16_000, least_epochs=5, most_epochs=40)
+
+
+def batch_size(rows: int) -> int:
+    """Rows per optimizer step: half as many where that is needed for enough steps."""
+    return 16 if rows < FEW_ROWS else 32
+
+
+def patience(epochs: int, usual: int, dev_rows: int) -> int:
+    """Epochs without a better dev score before training stops; all of them on a small dev split."""
+    return usual if dev_rows >= DEV_ROWS else epochs
