@@ -1,12 +1,20 @@
 import dataclasses
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from tests.encoder_zoo import tiny_encoder
+from tests.tiny_runs import tiny_examples, tiny_task
 from tests.unit.study.samples import config_of
 
 from totune.baselines.base import Baseline
+from totune.data.examples import Columns, Dataset
 from totune.errors import ConfigError
 from totune.strategies.last_k import LastK
-from totune.study.config import Member, addressed, assign_options, check_members
+from totune.study.config import Member, RunConfig, addressed, assign_options, check_members
+from totune.study.context import Context
+from totune.study.prepare import configurations
+from totune.training.trainer import TrainingSettings
 
 
 def test_a_fingerprint_is_a_fixed_name() -> None:
@@ -116,3 +124,30 @@ def test_options_that_are_meant_for_one_member_alone_address_it() -> None:
     assert addressed(members, {"learning_rate": 1e-3}) == set()
     assert addressed(members, {"sharing": "per-layer", "lora.r": 4}) == {"adapters", "lora"}
     assert addressed(members, {"last-2.learning_rate": 1e-3}) == {"last-2"}
+
+
+def configured(kind: str, *members: str) -> list[RunConfig]:
+    """The runs of these members on tiny data."""
+    rows = [tiny_examples(kind, seed=seed) for seed in range(3)]
+    context: dict[str, Any] = {
+        "dataset": Dataset("tiny", *rows, Columns("text", "label")),
+        "task": tiny_task(kind, rows[0]),
+        "loaded": SimpleNamespace(encoder=tiny_encoder("bert")),
+        "settings": TrainingSettings("accuracy"),
+        "precision": "fp32",
+        "max_length": 6,
+    }
+    chosen = [Member(name) for name in members]
+    return [
+        config
+        for config, _ in configurations(chosen, [0], cast(Context, SimpleNamespace(**context)))
+    ]
+
+
+def test_runs_whose_numbers_have_changed_are_others_and_no_more() -> None:
+    """A baseline that embeds once read both texts of a pair as one."""
+    names = ("sentence-embedding", "tf-idf")
+    used = {"max_length": 6, "precision": "fp32"}
+    assert [run.settings for run in configured("classification", *names)] == [used, {}]
+    pairs = configured("pairs", *names)
+    assert [run.settings for run in pairs] == [{**used, "pair_encoding": "separate"}, {}]
