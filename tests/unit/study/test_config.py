@@ -11,10 +11,9 @@ from totune.baselines.base import Baseline
 from totune.data.examples import Columns, Dataset
 from totune.errors import ConfigError
 from totune.strategies.last_k import LastK
-from totune.study.config import Member, RunConfig, addressed, assign_options, check_members
+from totune.study.config import Member, addressed, assign_options, check_members
 from totune.study.context import Context
 from totune.study.prepare import configurations
-from totune.training.trainer import TrainingSettings
 
 
 def test_a_fingerprint_is_a_fixed_name() -> None:
@@ -126,28 +125,18 @@ def test_options_that_are_meant_for_one_member_alone_address_it() -> None:
     assert addressed(members, {"last-2.learning_rate": 1e-3}) == {"last-2"}
 
 
-def configured(kind: str, *members: str) -> list[RunConfig]:
-    """The runs of these members on tiny data."""
-    rows = [tiny_examples(kind, seed=seed) for seed in range(3)]
-    context: dict[str, Any] = {
-        "dataset": Dataset("tiny", *rows, Columns("text", "label")),
-        "task": tiny_task(kind, rows[0]),
-        "loaded": SimpleNamespace(encoder=tiny_encoder("bert")),
-        "settings": TrainingSettings("accuracy"),
-        "precision": "fp32",
-        "max_length": 6,
-    }
-    chosen = [Member(name) for name in members]
-    return [
-        config
-        for config, _ in configurations(chosen, [0], cast(Context, SimpleNamespace(**context)))
-    ]
-
-
-def test_runs_whose_numbers_have_changed_are_others_and_no_more() -> None:
-    """A baseline that embeds once read both texts of a pair as one."""
-    names = ("sentence-embedding", "tf-idf")
-    used = {"max_length": 6, "precision": "fp32"}
-    assert [run.settings for run in configured("classification", *names)] == [used, {}]
-    pairs = configured("pairs", *names)
-    assert [run.settings for run in pairs] == [{**used, "pair_encoding": "separate"}, {}]
+def test_a_run_that_embeds_pairs_says_how_and_no_other_run_does() -> None:
+    """Both texts were once embedded as one: those runs are others, and all the rest stay."""
+    names, used = ("sentence-embedding", "tf-idf"), {"max_length": 6, "precision": "fp32"}
+    for kind, told in (("classification", {}), ("pairs", {"pair_encoding": "separate"})):
+        rows = [tiny_examples(kind, seed=seed) for seed in range(3)]
+        shared: dict[str, Any] = {
+            "dataset": Dataset("tiny", *rows, Columns("text", "label")),
+            "task": tiny_task(kind, rows[0]),
+            "loaded": SimpleNamespace(encoder=tiny_encoder("bert")),
+            **used,
+        }
+        others = dict.fromkeys(("cache", "settings", "devices", "progress"))
+        context = Context(**cast(Any, shared | others))
+        runs = configurations([Member(name) for name in names], [0], context)
+        assert [config.settings for config, _ in runs] == [used | told, {}]
