@@ -23,7 +23,11 @@ KINDS = {
 }
 TRAINED = [("reviews", "fine-tuning"), ("pairs", "last-2"), ("scores", "feature-extraction")]
 INSERTED = [("reviews", "adapters"), ("scores", "lora")]
-BASELINES = [("reviews", "tf-idf"), ("scores", "sentence-embedding")]
+BASELINES = [
+    ("reviews", "tf-idf"),
+    ("scores", "sentence-embedding"),
+    ("pairs", "sentence-embedding"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from totune.analyses.base import ANALYSES, Analysis, Values
 from totune.analyses.drawing.divergence_section import divergence_section
 from totune.analyses.materials.corpora import Corpora, Corpus
 from totune.information.divergence import (
+    LogBase,
     TermOptions,
     contributions,
     count_terms,
@@ -34,7 +35,7 @@ _FEWEST = 3  # corpora with scores that a rank correlation needs
 @ANALYSES.register("divergence")
 @dataclass(frozen=True)
 class Divergence(Analysis[Corpora]):
-    """Jensen-Shannon divergence of term distributions (Ruder and Plank 2017), in bits.
+    """Jensen-Shannon divergence of term distributions (Ruder and Plank 2017), in nats.
 
     As in Peters et al. (2019, Table 6): beside it what a frozen encoder scores on each corpus, how
     much more that is than a tuned one's, and the rank correlation of the two over corpora. All
@@ -46,6 +47,8 @@ class Divergence(Analysis[Corpora]):
         lowercase: whether upper and lower case are the same term.
         stop_words: `english` leaves out a list of English function words.
         token_pattern: the regular expression of a term.
+        base: base of the logarithm: `e` gives nats, as Ruder and Plank's program does; 2 gives
+            bits, 1.443 times as many.
         distinctive_terms: how many of a corpus's most distinctive terms are shown.
         seed: of the sample that shows what size alone does, and of the orders of a permutation
             test of more than eight corpora.
@@ -57,6 +60,7 @@ class Divergence(Analysis[Corpora]):
     lowercase: bool = TermOptions.lowercase
     stop_words: Literal["english"] | None = TermOptions.stop_words
     token_pattern: str = TermOptions.token_pattern
+    base: LogBase = "e"
     distinctive_terms: Count = 6
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
 
@@ -68,9 +72,10 @@ class Divergence(Analysis[Corpora]):
         """Compares every corpus with the reference.
 
         Returns:
-            A row per corpus. `divergence` is in bits, 0 to 1; `by_size` is what a sample of the
-            reference, drawn word by word, has that is as small as the corpus; `covered` the share
-            of its terms that are in the vocabulary; `difference` the frozen score minus the tuned.
+            A row per corpus. `divergence` is 0 to 0.693 nats, or with base 2 0 to 1 bit; `by_size`
+            is what a sample of the reference, drawn word by word, has that is as small as the
+            corpus; `covered` the share of its terms that are in the vocabulary; `difference` the
+            frozen score minus the tuned.
 
         Raises:
             DataError: if a corpus holds no terms, or none that is compared.
@@ -88,6 +93,7 @@ class Divergence(Analysis[Corpora]):
             "reference_texts": reference.texts,
             "reference_terms": reference.total,
             "vocabulary": len(vocabulary),
+            "base": self.base,
             "metric": material.metric,
             "frozen": material.strategies[0],
             "tuned": material.strategies[1],
@@ -123,8 +129,8 @@ class Divergence(Analysis[Corpora]):
             "texts": corpus.texts,
             "terms": corpus.total,
             "covered": inside / corpus.total,
-            "divergence": jensen_shannon(shares, reference),
-            "by_size": jensen_shannon(drawn, reference),
+            "divergence": jensen_shannon(shares, reference, self.base),
+            "by_size": jensen_shannon(drawn, reference, self.base),
             "distinctive": ", ".join(self._distinctive(shares, reference, vocabulary)),
         }
 

@@ -12,6 +12,7 @@ from totune.baselines import saving
 from totune.baselines.base import BASELINES, Baseline, Embed, FittedBaseline
 from totune.baselines.linear_model import LinearModel, fit_linear
 from totune.data.examples import Examples
+from totune.errors import ModelError
 from totune.ranges import Choices, Floats
 from totune.tasks.base import Task
 
@@ -21,7 +22,9 @@ from totune.tasks.base import Task
 class SentenceEmbedding(Baseline):
     """Mean-pooled top-layer vectors and logistic regression (ridge for scores).
 
-    The encoder reads both texts of a pair as one sequence.
+    Each text of a pair is embedded alone, and the model reads [|u - v|, u * v] of the two vectors:
+    what matches texts under fixed vectors since Tai et al. (2015), in Skip-thoughts (Kiros et al.
+    2015, section 3), whose results Peters et al. (2019, Table 2) quote, and in SentEval.
 
     Attributes:
         normalize: scale every vector to length 1, as sentence encoders are trained to be used.
@@ -44,18 +47,23 @@ class SentenceEmbedding(Baseline):
         return FittedEmbedding(self, embed, LinearModel.from_arrays(arrays, task))
 
     def vectors(self, examples: Examples, embed: Embed | None) -> NDArray[np.float64]:
-        """The vectors [N, H] that the linear model reads.
+        """The vectors that the linear model reads: [N, H] of single texts, [N, 2 H] of pairs.
 
         Raises:
             ValueError: if there is no encoder to ask.
         """
         if embed is None:
             raise ValueError(f"{self.name} needs an encoder")
-        found = np.asarray(embed(examples), dtype=np.float64)
-        if not self.normalize:
+        pairs = examples.pairs
+        texts = examples if pairs is None else Examples((*examples.texts, *pairs))
+        found = np.asarray(embed(texts), dtype=np.float64)
+        if self.normalize:
+            lengths = np.linalg.norm(found, axis=1, keepdims=True)
+            found = found / np.where(lengths > 0, lengths, 1.0)
+        if pairs is None:
             return found
-        lengths = np.linalg.norm(found, axis=1, keepdims=True)
-        return np.asarray(found / np.where(lengths > 0, lengths, 1.0))
+        first, second = np.split(found, 2)  # [N, H] each
+        return np.hstack([abs(first - second), first * second])
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,20 @@ class FittedEmbedding(FittedBaseline):
     model: LinearModel
 
     def outputs(self, examples: Examples) -> NDArray[Any]:
-        return self.model.predict(self.baseline.vectors(examples, self.embed))
+        """Outputs [N, C].
+
+        Raises:
+            ModelError: if the model reads other vectors than these rows have.
+        """
+        vectors = self.baseline.vectors(examples, self.embed)
+        found, wanted = vectors.shape[1], len(self.model.columns)
+        if found != wanted:
+            raise ModelError(
+                f"This {self.baseline.name} model reads {wanted} numbers per row, and these rows "
+                f"give {found}: it was trained on single texts, or on pairs by an earlier version, "
+                "which encoded both texts as one. Train it again on rows like these."
+            )
+        return self.model.predict(vectors)
 
     @property
     def parameters(self) -> int:

@@ -44,9 +44,7 @@ def run(
         str | None,
         typer.Option(metavar="DATA", help="As for compare: its rows decide how long to train."),
     ] = None,
-    rows: Annotated[
-        int, typer.Option(min=1, help="Train rows, where no data is named.")
-    ] = 1000,
+    rows: Annotated[int, typer.Option(min=1, help="Train rows, where no data is named.")] = 1000,
     set: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option; repeatable.")
     ] = None,

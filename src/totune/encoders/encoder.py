@@ -74,7 +74,10 @@ class Encoder(nn.Module, ABC):
     @property
     @abstractmethod
     def pooler(self) -> nn.Module | None:
-        """The pretrained map from the first token's top state [B, H] to a vector [B, H]."""
+        """The pretrained map from the first token's top state [B, H] to a vector [B, H].
+
+        None where the weights hold none: new weights belong to a head.
+        """
 
     @abstractmethod
     def encode(

@@ -1,4 +1,4 @@
-"""Estimators of information: arrays or texts in, bits out."""
+"""Estimators of information: arrays or texts in, bits (of divergence also nats) out."""
 
 from totune.information.divergence import (
     TermOptions,

@@ -5,6 +5,7 @@ pretraining corpus. Corpora are streams of texts: each is read once, and what is
 per distinct term.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +20,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from totune.errors import ConfigError, DataError
 
 Floats = NDArray[np.float64]
+LogBase = Literal[2, "e"]
+UNITS: dict[LogBase, str] = {2: "bits", "e": "nats"}
+_NATS: dict[LogBase, float] = {2: math.log(2), "e": 1.0}  # of one unit
 _ROUNDING = 1e-9  # by which the sum of a distribution may miss 1
 
 
@@ -132,8 +136,13 @@ def term_distribution(
     return shares
 
 
-def jensen_shannon(p: ArrayLike, q: ArrayLike) -> float:
-    """Jensen-Shannon divergence in bits: 0 for equal distributions, 1 for disjoint ones.
+def largest_divergence(base: LogBase) -> float:
+    """The Jensen-Shannon divergence of disjoint distributions: 1 bit, or ln 2 = 0.693 nats."""
+    return math.log(2) / _NATS[base]
+
+
+def jensen_shannon(p: ArrayLike, q: ArrayLike, base: LogBase = 2) -> float:
+    """Jensen-Shannon divergence: 0 for equal distributions, 1 bit for disjoint ones.
 
     JS = (KL(p || m) + KL(q || m)) / 2 with m = (p + q) / 2 (Lin 1991; Ruder and Plank 2017). Its
     square root, which SciPy gives, is a metric; this is not.
@@ -141,6 +150,7 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> float:
     Args:
         p: [V] shares of terms, which sum to 1.
         q: [V] shares of the same terms in another corpus.
+        base: of the logarithm: 2 gives bits, "e" nats.
 
     Raises:
         DataError: if they differ in shape, or one is no distribution.
@@ -157,13 +167,14 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike) -> float:
                 f"The {name} is no distribution: its shares must be 0 or more and sum to 1, and "
                 f"the least is {shares.min(initial=0)}, the sum {shares.sum()}."
             )
-    return float(np.clip(contributions(first, second).sum(), 0.0, 1.0))
+    found = contributions(first, second, base).sum()
+    return float(np.clip(found, 0.0, largest_divergence(base)))
 
 
-def contributions(p: Floats, q: Floats) -> Floats:
-    """What each term adds to the Jensen-Shannon divergence of two distributions [V], in bits."""
+def contributions(p: Floats, q: Floats, base: LogBase = 2) -> Floats:
+    """What each term adds to the Jensen-Shannon divergence of two distributions [V]."""
     middle = (p + q) / 2
-    return np.asarray((rel_entr(p, middle) + rel_entr(q, middle)) / (2 * np.log(2)))
+    return np.asarray((rel_entr(p, middle) + rel_entr(q, middle)) / (2 * _NATS[base]))
 
 
 def corpus_divergence(

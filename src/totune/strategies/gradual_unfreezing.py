@@ -22,7 +22,7 @@ from totune.strategies.base import (
 )
 from totune.strategies.defaults import GRADUAL_UNFREEZING, Rule
 from totune.strategies.phases import Epochs, Group, Phase, Schedule, Stretch
-from totune.strategies.rates import ScheduleName, above_layers, by_block, schedule_of
+from totune.strategies.rates import ScheduleName, above_layers, by_block, new_parts, schedule_of
 
 
 @STRATEGIES.register("gradual-unfreezing")
@@ -30,7 +30,7 @@ from totune.strategies.rates import ScheduleName, above_layers, by_block, schedu
 class GradualUnfreezing(Strategy):
     """Opens the encoder from the top, block by block; what trains already keeps its moments.
 
-    Layers that share their weights open together.
+    Layers that share their weights open together; the pretrained pooler opens with the top one.
 
     Attributes:
         learning_rate: peak rate of the head.
@@ -60,7 +60,6 @@ class GradualUnfreezing(Strategy):
 
     def plan(self, model: Model) -> list[Phase]:
         rates = self.learning_rate, self.weight_decay
-        above = above_layers(*rates)
         blocks = by_block(model.encoder.depth, *rates, self.layer_decay)
         opened = _openings(model)
         epochs = [self.epochs_per_block] * len(opened) + [self.num_train_epochs]
@@ -70,7 +69,8 @@ class GradualUnfreezing(Strategy):
             names, [0, *opened], epochs, _before(epochs), strict=True
         ):
             schedule = self._schedule(own, done, sum(epochs))
-            phases.append(Phase(name, above + blocks[:count], schedule, Epochs(own)))
+            groups = above_layers(*rates) + blocks[:count] if count else new_parts(*rates)
+            phases.append(Phase(name, groups, schedule, Epochs(own)))
         return phases
 
     def _schedule(self, own: int, done: int, total: int) -> Schedule:

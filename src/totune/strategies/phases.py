@@ -129,6 +129,10 @@ class Epochs:
         """Why the phase ends after the epochs scored so far; "" where it goes on."""
         return _all_run(scores, self.num_train_epochs)
 
+    def best(self, scores: Scores) -> int:
+        """The epoch, from 0, whose weights the next phase gets with restore="best"."""
+        return _best(scores)
+
 
 @dataclass(frozen=True)
 class Plateau:
@@ -142,6 +146,9 @@ class Plateau:
     def ends(self, scores: Scores) -> str:
         return _no_rise(scores, self.patience) or _all_run(scores, self.num_train_epochs)
 
+    def best(self, scores: Scores) -> int:
+        return _best(scores)
+
 
 @dataclass(frozen=True)
 class Gap:
@@ -150,6 +157,8 @@ class Gap:
     A stacked network must stop before it over-fits frozen features, "closely monitoring the
     discrepancy between training accuracy and testing accuracy"; when is left open by Wang et al.
     (2019, Discussions). A plateau of the dev metric, or `num_train_epochs`, ends the phase too.
+    Whatever ends it, it restores the best epoch within the tolerance, not the one that broke it.
+    Where no epoch is within, that is the first: initial weights would leave out the phase.
 
     Attributes:
         tolerance: in the metric's own scale (0.05 is five points of accuracy); errors without an
@@ -166,11 +175,15 @@ class Gap:
     compares: ClassVar[bool] = True
 
     def ends(self, scores: Scores) -> str:
-        gaps = [train - dev for train, dev in zip(scores.train, scores.dev, strict=True)]
+        gaps = _gaps(scores)
         recent = gaps[-self.gap_patience :]
         if len(recent) == self.gap_patience and min(recent) > self.tolerance:
             return f"train leads dev by {gaps[-1]:.3f}, more than {self.tolerance:g}"
         return _no_rise(scores, self.patience) or _all_run(scores, self.num_train_epochs)
+
+    def best(self, scores: Scores) -> int:
+        within = [at for at, gap in enumerate(_gaps(scores)) if gap <= self.tolerance]
+        return max(within, key=scores.dev.__getitem__, default=0)
 
 
 Stop = Epochs | Plateau | Gap
@@ -184,9 +197,18 @@ def _all_run(scores: Scores, num_train_epochs: int) -> str:
     return f"its {num_train_epochs} epochs are done"
 
 
+def _best(scores: Scores) -> int:
+    """The first epoch with the best dev score."""
+    return max(range(len(scores.dev)), key=scores.dev.__getitem__, default=0)
+
+
+def _gaps(scores: Scores) -> list[float]:
+    """How far train leads dev after each epoch."""
+    return [train - dev for train, dev in zip(scores.train, scores.dev, strict=True)]
+
+
 def _no_rise(scores: Scores, patience: int) -> str:
-    best = max(range(len(scores.dev)), key=scores.dev.__getitem__, default=0)
-    if len(scores.dev) - 1 - best < patience:
+    if len(scores.dev) - 1 - _best(scores) < patience:
         return ""
     return f"dev has not improved for {patience} epoch{'s' if patience > 1 else ''}"
 
@@ -199,12 +221,12 @@ class Phase:
     is frozen.
 
     Attributes:
-        leaves: the state that the next phase starts from: the `last` epoch's, with what the
-            optimizer knows, or that of the `best` epoch so far by the dev metric.
+        restore: the epoch of this phase that the next one starts from: the `last`, with what the
+            optimizer knows, or the `best` by its stop.
     """
 
     name: str
     train: tuple[Group, ...]
     schedule: Schedule
     stop: Stop
-    leaves: Literal["last", "best"] = "last"
+    restore: Literal["last", "best"] = "last"

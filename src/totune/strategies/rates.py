@@ -24,9 +24,14 @@ def schedule_of(name: ScheduleName, warmup_ratio: float, ratio: float = 32.0) ->
     return SlantedTriangular(warmup_ratio, ratio)
 
 
+def new_parts(learning_rate: float, weight_decay: float) -> tuple[Group, ...]:
+    """What is not pretrained: head and mixing."""
+    return tuple(Group(part, learning_rate, weight_decay) for part in ("head", "mixing"))
+
+
 def above_layers(learning_rate: float, weight_decay: float) -> tuple[Group, ...]:
-    """The head and what else lies above the encoder's layers."""
-    return tuple(Group(part, learning_rate, weight_decay) for part in ("head", "mixing", "pooler"))
+    """What lies above the encoder's layers: head, mixing and the pretrained pooler."""
+    return (*new_parts(learning_rate, weight_decay), Group("pooler", learning_rate, weight_decay))
 
 
 def by_block(
@@ -60,5 +65,5 @@ def insert_phase(
         warmup_ratio: share of the steps with rising rate; it then falls linearly to 0.
         more: what else trains.
     """
-    own = (Group("head", *rates), Group("mixing", *rates), Group("*", *rates, ("inserted",)))
+    own = (*new_parts(*rates), Group("*", *rates, ("inserted",)))
     return Phase(name, (*own, *more), LinearDecay(warmup_ratio), Epochs(num_train_epochs))

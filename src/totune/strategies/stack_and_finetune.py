@@ -1,8 +1,8 @@
 """Stack-and-finetune (Wang et al. 2019): a network on the frozen encoder, then both together.
 
-Phase 1 is feature extraction, phase 2 fine-tuning at a smaller rate. Phase 1 must not run
-until it over-fits, and when it should stop is the paper's open question (its Discussions); three
-answers can be had here.
+Phase 1 is feature extraction with all pretrained parameters fixed, the pooler's too; phase 2 is
+fine-tuning at a smaller rate. Phase 1 must not run until it over-fits, and when it should stop is
+the paper's open question (its Discussions); three answers can be had here.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from totune.strategies.base import (
 from totune.strategies.defaults import FINE_TUNING, Rule
 from totune.strategies.fine_tuning import FineTuning
 from totune.strategies.phases import Constant, Epochs, Gap, Phase, Plateau, Stop
-from totune.strategies.rates import above_layers
+from totune.strategies.rates import new_parts
 
 StopName = Literal["gap", "epochs", "convergence"]
 
@@ -38,7 +38,8 @@ class StackAndFinetune(Strategy):
     Attributes:
         stop: what ends phase 1: the `gap` between train and dev metric, a fixed number of
             `epochs`, or `convergence` of the dev metric. Phase 2 starts from phase 1's best epoch
-            by dev, after a fixed number from its last.
+            by dev, with `gap` from the best of those within its tolerance (the first epoch where
+            none is), after a fixed number from the last.
         stack_learning_rate: of phase 1, constant; 1e-3 was the best of five in the paper.
         stack_epochs: epochs of phase 1: with `epochs` this many, otherwise at the most.
         gap_tolerance: with `gap`: how far train may lead dev, in the metric's own scale; errors
@@ -65,9 +66,9 @@ class StackAndFinetune(Strategy):
     warmup_ratio: Warmup = 0.1
 
     def plan(self, model: Model) -> list[Phase]:
-        above = above_layers(self.stack_learning_rate, self.weight_decay)
-        leaves: Literal["last", "best"] = "last" if self.stop == "epochs" else "best"
-        stack = Phase("stack", above, Constant(), self._stop(), leaves)
+        new = new_parts(self.stack_learning_rate, self.weight_decay)
+        restore: Literal["last", "best"] = "last" if self.stop == "epochs" else "best"
+        stack = Phase("stack", new, Constant(), self._stop(), restore)
         tuning = FineTuning(
             learning_rate=self.learning_rate,
             layer_decay=self.layer_decay,

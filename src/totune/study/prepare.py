@@ -351,6 +351,8 @@ def _configuration(
     by_rule: list[str] = []
     if used:
         settings = {"max_length": context.max_length, "precision": context.precision}
+    if used and isinstance(made, Baseline) and context.dataset.train.pairs is not None:
+        settings["pair_encoding"] = "separate"  # was joint once: those runs are others
     if isinstance(made, Strategy):
         wants = wants_of(member.create_head({}), context.task)
         chosen = member.create_head(made.head_defaults(context.loaded.encoder, wants))

@@ -104,6 +104,7 @@ class Trainer:
         self.history = History()
         self._micro_batches = MicroBatches(model, self.devices, self.progress)
         self._best: dict[str, torch.Tensor] = {}
+        self._restored: dict[str, torch.Tensor] = {}  # weights that the phase leads to
         self._optimizer: torch.optim.Optimizer | None = None
 
     def fit(self, plan: list[Phase]) -> History:
@@ -146,10 +147,11 @@ class Trainer:
             record = replace(record, ended=phase.stop.ends(self._scores([*epochs, record])))
             epochs.append(record)
             self._keep(record)
+            self._keep_restored(phase, epochs)
             self._save(index, identity, len(epochs))
             self.on_epoch(record)
-        if phase.leaves == "best":
-            self._load(self._best)
+        if phase.restore == "best":
+            self._load(self._restored)
             self._optimizer = None  # its moments are those of other weights
 
     def _scores(self, epochs: Sequence[EpochRecord]) -> Scores:
@@ -273,6 +275,15 @@ class Trainer:
         else:
             self.history.best = last
 
+    def _keep_restored(self, phase: Phase, epochs: Sequence[EpochRecord]) -> None:
+        """Keeps what the phase has trained if it restores this epoch, as its scores are so far.
+
+        Whatever comes, it restores a later epoch or the one that is kept.
+        """
+        if phase.restore == "best" and phase.stop.best(self._scores(epochs)) == len(epochs) - 1:
+            trained = {name: p for name, p in self._trained.items() if p.requires_grad}
+            self._restored = {name: p.detach().clone() for name, p in trained.items()}
+
     def _save(self, phase: int, identity: str, epochs_in_phase: int) -> None:
         if self.checkpoint is None or not self.devices.is_main:
             return
@@ -285,6 +296,7 @@ class Trainer:
             "history": asdict(self.history),
             "weights": {name: p.detach() for name, p in self._trained.items()},
             "best": {} if is_best else self._best,
+            "restored": self._restored,
             "optimizer": self._optimizer.state_dict(),
             "random": random_state(),
             "parts": self._micro_batches.parts,
@@ -297,6 +309,7 @@ class Trainer:
         self._load(saved["weights"])
         best = saved["best"] or saved["weights"]
         self._best = {name: tensor.clone() for name, tensor in best.items()}
+        self._restored = saved["restored"]
         history = saved["history"]
         epochs = [EpochRecord(**epoch) for epoch in history.pop("epochs")]
         self.history = History(epochs, **history)
@@ -310,8 +323,8 @@ class Trainer:
 
     def _load(self, weights: dict[str, torch.Tensor]) -> None:
         with torch.no_grad():
-            for name, parameter in self._trained.items():
-                parameter.copy_(weights[name])
+            for name, tensor in weights.items():
+                self._trained[name].copy_(tensor)
 
 
 def _score(metrics: dict[str, float], metric: str) -> float:

@@ -16,11 +16,11 @@ from totune.analyses.materials.corpora import Corpora, Corpus, Reading, read_cor
 from totune.analyses.materials.corpus_scores import read_scores, scores_of_studies
 from totune.errors import ConfigError, DataError
 from totune.information import corpus_divergence
-from totune.information.divergence import contributions
+from totune.information.divergence import LogBase, contributions
 from totune.progress import Progress
 from totune.study.records import RunRecord, StudyInfo
 
-# Peters et al. (2019, Table 6): divergence in bits, accuracy of a frozen encoder, minus tuned.
+# Peters et al. (2019, Table 6): divergence, accuracy of a frozen encoder, minus tuned.
 PAPER = {
     "telephone": (0.21, 84.4, -1.1),
     "government": (0.18, 86.7, -0.2),
@@ -56,20 +56,21 @@ def paper() -> Values:
             "texts": 1000,
             "terms": 50_000,
             "covered": 0.9,
-            "divergence": bits,
+            "divergence": divergence,
             "by_size": 0.02,
             "distinctive": "uh, yeah",
             "frozen": frozen,
             "tuned": frozen - difference,
             "difference": difference,
         }
-        for name, (bits, frozen, difference) in PAPER.items()
+        for name, (divergence, frozen, difference) in PAPER.items()
     ]
     facts = {
         "reference": "books and Wikipedia",
         "reference_texts": 10,
         "reference_terms": 1000,
         "vocabulary": 10_000,
+        "base": "e",
         "metric": "score",
         "frozen": "feature-extraction",
         "tuned": "fine-tuning",
@@ -85,15 +86,33 @@ def test_a_corpus_is_at_no_distance_from_itself_and_at_the_known_one_from_anothe
     assert same["divergence"] == 0
     assert same["distinctive"] == ""
     expected = corpus_divergence(WIKI.texts, CHAT.texts)
-    assert other["divergence"] == pytest.approx(expected, abs=1e-12)
+    assert other["divergence"] == pytest.approx(expected * np.log(2), abs=1e-12)
     assert 0 < other["divergence"] < 1
     assert (other["texts"], other["terms"], other["covered"]) == (2, 9, 1)
     assert set(other["distinctive"].split(", ")) == {"uh", "you", "know", "yeah"}
 
 
 def test_corpora_without_a_term_in_common_are_one_bit_apart():
-    (row,) = found(Corpora(WIKI, [Corpus("codes", ["x1 x2", "x3"])])).rows
-    assert row["divergence"] == pytest.approx(1)
+    apart = Corpora(WIKI, [Corpus("codes", ["x1 x2", "x3"])])
+    ((nats,), (bits,)) = (found(apart, base=base).rows for base in ("e", 2))
+    assert (nats["divergence"], bits["divergence"]) == pytest.approx((np.log(2), 1))
+    assert bits["by_size"] == pytest.approx(nats["by_size"] / np.log(2))
+
+
+@pytest.mark.parametrize(
+    ("base", "unit", "most"), [("e", "nats", "0.693"), (2, "bits", "1"), (None, "bits", "1")]
+)
+def test_the_unit_is_told(corpora: Corpora, base: LogBase | None, unit: str, most: str):
+    values = found(replace(corpora, scores=SCORES), base=base or 2)
+    facts = {name: value for name, value in values.facts.items() if base or name != "base"}
+    section = divergence_section("D", Values(values.rows, facts))  # without a base: an older file
+    assert f" {unit}, wiki again nearest" in section.paragraphs[0]
+    assert f" to {most} (no term in common)." in section.paragraphs[0]
+    assert f"Divergence, {unit}" in [column.name for column in section.tables[0].columns]
+    assert f"in {unit} (logarithms to base {base or 2})" in section.tables[0].notes[0]
+    assert f"Divergence from wiki, {unit}" in "".join(
+        ElementTree.fromstring(section.pictures[0].svg).itertext()
+    )
 
 
 def test_what_terms_add_is_the_divergence():
@@ -194,7 +213,7 @@ def test_without_scores_there_is_a_distance_and_no_picture(corpora: Corpora):
     assert section.pictures == ()
     assert [column.name for column in section.tables[0].columns][:2] == [
         "Corpus",
-        "Divergence, bits",
+        "Divergence, nats",
     ]
 
 

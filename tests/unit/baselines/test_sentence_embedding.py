@@ -3,9 +3,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
-from tests.unit.baselines.samples import NEW, SCORES, TWO, embed, predicted
+from tests.unit.baselines.samples import NEW, PAIRS, SCORES, TWO, embed, predicted
 
 from totune.baselines.base import BASELINES
+from totune.data.examples import Examples
+from totune.errors import ModelError
 from totune.tasks.classification import Classification
 from totune.tasks.regression import Regression
 
@@ -28,6 +30,31 @@ def test_regression_is_ridge_on_the_vectors():
         predicted(task, fitted.outputs(NEW)), plain.predict(embed(NEW)), rtol=1e-5
     )
     assert fitted.parameters == 26 + 1
+
+
+def test_pairs_are_matched_by_difference_and_product_of_the_texts_own_vectors():
+    assert PAIRS.pairs is not None
+    first, second = (
+        Normalizer().transform(embed(Examples(texts)).astype(np.float64))
+        for texts in (PAIRS.texts, PAIRS.pairs)
+    )
+    features = np.hstack([np.abs(first - second), first * second])  # [N, 2 H]
+    task = Classification.from_examples(PAIRS)
+    plain = LogisticRegression(tol=1e-9, max_iter=5000).fit(features, list(PAIRS.labels))
+    baseline = BASELINES.create("sentence-embedding")
+    outputs = baseline.fit(PAIRS, task.targets(PAIRS.labels), task, 0, embed).outputs(PAIRS)
+    np.testing.assert_allclose(np.exp(outputs), plain.predict_proba(features), atol=1e-5)
+
+
+def test_a_model_of_other_vectors_is_refused():
+    task = Classification.from_examples(TWO)
+    single = BASELINES.create("sentence-embedding").fit(
+        TWO, task.targets(TWO.labels), task, 0, embed
+    )
+    with pytest.raises(
+        ModelError, match=r"reads 26 numbers per row, and these rows give 52: .*Train"
+    ):
+        single.outputs(PAIRS)
 
 
 def test_a_vector_of_zeros_stays_zero():

@@ -50,6 +50,7 @@ def test_the_order_of_terms_does_not_matter(a: list[int], b: list[int]):
 
 def test_known_divergences():
     assert jensen_shannon([1, 0], [0, 1]) == 1
+    assert jensen_shannon([1, 0], [0, 1], "e") == pytest.approx(np.log(2), abs=1e-15)
     # m = (3/4, 1/4): (log2(4/3) + (log2(2/3) + log2(2)) / 2) / 2
     expected = (np.log2(4 / 3) + (np.log2(2 / 3) + 1) / 2) / 2
     assert jensen_shannon([1, 0], [0.5, 0.5]) == pytest.approx(expected, abs=1e-15)

@@ -140,6 +140,34 @@ def test_gap_waits_for_its_patience() -> None:
     assert stop.ends(Scores([0.6, 0.6, 0.7], [0.6, 0.7, 0.9])).startswith("train leads")
 
 
+@pytest.mark.parametrize(
+    ("train", "dev", "epoch"),
+    [
+        ([0.6, 0.9], [0.6, 0.7], 0),  # the epoch that broke the tolerance has the best dev score
+        ([0.6, 0.7, 0.66], [0.6, 0.68, 0.65], 1),
+        ([0.6, 0.6, 0.9], [0.6, 0.6, 0.7], 0),
+        ([0.9, 0.9], [0.6, 0.7], 0),  # none within it
+        ([0.9, 0.9, 0.65], [0.6, 0.7, 0.62], 2),
+    ],
+)
+def test_gap_restores_the_best_epoch_within_its_tolerance(
+    train: list[float], dev: list[float], epoch: int
+) -> None:
+    assert Gap(9, 0.05).best(Scores(dev, train)) == epoch
+    assert Plateau(9).best(Scores(dev)) == Epochs(9).best(Scores(dev)) == dev.index(max(dev))
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 20)] * 2), min_size=1, max_size=12))
+def test_what_is_restored_is_the_newest_epoch_or_what_it_was(pairs: list[tuple[int, int]]) -> None:
+    """So a trainer need keep one epoch alone."""
+    train, dev = zip(*pairs, strict=True)
+    before = 0
+    for count in range(1, len(pairs) + 1):
+        now = Gap(99, tolerance=5).best(Scores(dev[:count], train[:count]))
+        assert now in (before, count - 1)
+        before = now
+
+
 def test_stops_say_why() -> None:
     assert Epochs(2).ends(Scores([0.1, 0.2])) == "its 2 epochs are done"
     assert Plateau(5, 1).ends(Scores([0.2, 0.1])) == "dev has not improved for 1 epoch"

@@ -1,9 +1,14 @@
 """What each plan says, beyond what holds for all of them."""
 
+from pathlib import Path
+
 import pytest
+from safetensors.torch import load_file, save_file
 from tests.encoder_zoo import LAYERS
+from tests.tiny_data import save_encoder
 from tests.tiny_runs import short, tiny_model
 
+from totune.encoders.loading import load_encoder
 from totune.errors import ConfigError
 from totune.strategies.base import STRATEGIES
 from totune.strategies.coverage import assign, kinds
@@ -19,7 +24,8 @@ def test_gradual_unfreezing_opens_one_block_after_the_other() -> None:
     blocks = [*(f"layer.{depth}" for depth in range(LAYERS, 0, -1)), "embeddings"]
     for opened, phase in enumerate(plan):
         rates = {group.parts: group.learning_rate for group in phase.train}
-        assert rates == {"head": 1.0, "mixing": 1.0, "pooler": 1.0} | {
+        pooler = {"pooler": 1.0} if opened else {}
+        assert rates == {"head": 1.0, "mixing": 1.0, **pooler} | {
             block: 0.5**below for below, block in enumerate(blocks[:opened], start=1)
         }
 
@@ -54,23 +60,46 @@ def test_stack_and_finetune_is_a_stack_and_then_fine_tuning() -> None:
     assert tuning == short("fine-tuning", **rest).plan(model)
     assert {group.learning_rate for group in stack.train} == {1e-3}
     assert stack.schedule == Constant()
-    names = assign(model, stack.train)
-    assert {name.split(".")[0] for name in names} == {"pooler", "head"}
+
+
+@pytest.mark.parametrize("name", ["stack-and-finetune", "gradual-unfreezing"])
+@pytest.mark.parametrize("encoder", ["bert", "albert-one-group", "roberta", "electra"])
+def test_the_first_phase_fixes_all_that_is_pretrained(name: str, encoder: str) -> None:
+    """The pooler, too, where the head reads one; a layer before the output is the head's own."""
+    model, (first, second, *_) = tiny_model(short(name), encoder, 3)
+    new = {n for n in model.unique_parameters() if n.startswith("head.")}
+    assert assign(model, first.train).keys() == new
+    pooler = {n for n in model.unique_parameters() if n.startswith("pooler.")}
+    assert bool(pooler) == (encoder in ("bert", "albert-one-group"))
+    assert pooler < assign(model, second.train).keys()
+
+
+@pytest.mark.parametrize("name", ["stack-and-finetune", "gradual-unfreezing"])
+def test_a_pooler_that_the_weights_lack_is_no_part_of_any_phase(name: str, tmp_path: Path) -> None:
+    save_encoder(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    kept = {name: tensor for name, tensor in weights.items() if "pooler" not in name}
+    assert len(kept) == len(weights) - 2
+    save_file(kept, tmp_path / "model.safetensors", {"format": "pt"})
+    model, plan = tiny_model(short(name), load_encoder(str(tmp_path)).encoder, 3)
+    assert model.readout.pooling == "cls"
+    trained = {n for phase in plan for n in assign(model, phase.train)}
+    assert trained == {n for n in model.unique_parameters() if "pooler" not in n}
 
 
 @pytest.mark.parametrize(
-    ("stop", "found", "leaves"),
+    ("stop", "found", "restore"),
     [
         ("gap", Gap(7, tolerance=0.1, gap_patience=2, patience=4), "best"),
         ("convergence", Plateau(7, patience=4), "best"),
         ("epochs", Epochs(7), "last"),
     ],
 )
-def test_what_ends_the_stack(stop: str, found: object, leaves: str) -> None:
+def test_what_ends_the_stack(stop: str, found: object, restore: str) -> None:
     options = {"stack_epochs": 7, "patience": 4, "gap_tolerance": 0.1, "gap_patience": 2}
     _, (stack, _) = tiny_model(short("stack-and-finetune", stop=stop, **options), "bert", 3)
     assert stack.stop == found
-    assert stack.leaves == leaves
+    assert stack.restore == restore
 
 
 @pytest.mark.parametrize("encoder", ["bert", "modernbert", "deberta-v2", "distilbert"])

@@ -1,12 +1,19 @@
 import dataclasses
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from tests.encoder_zoo import tiny_encoder
+from tests.tiny_runs import tiny_examples, tiny_task
 from tests.unit.study.samples import config_of
 
 from totune.baselines.base import Baseline
+from totune.data.examples import Columns, Dataset
 from totune.errors import ConfigError
 from totune.strategies.last_k import LastK
 from totune.study.config import Member, addressed, assign_options, check_members
+from totune.study.context import Context
+from totune.study.prepare import configurations
 
 
 def test_a_fingerprint_is_a_fixed_name() -> None:
@@ -125,3 +132,20 @@ def test_options_that_are_meant_for_one_member_alone_address_it() -> None:
     assert addressed(members, {"learning_rate": 1e-3}) == set()
     assert addressed(members, {"sharing": "per-layer", "lora.r": 4}) == {"adapters", "lora"}
     assert addressed(members, {"last-2.learning_rate": 1e-3}) == {"last-2"}
+
+
+def test_a_run_that_embeds_pairs_says_how_and_no_other_run_does() -> None:
+    """Both texts were once embedded as one: those runs are others, and all the rest stay."""
+    names, used = ("sentence-embedding", "tf-idf"), {"max_length": 6, "precision": "fp32"}
+    for kind, told in (("classification", {}), ("pairs", {"pair_encoding": "separate"})):
+        rows = [tiny_examples(kind, seed=seed) for seed in range(3)]
+        shared: dict[str, Any] = {
+            "dataset": Dataset("tiny", *rows, Columns("text", "label")),
+            "task": tiny_task(kind, rows[0]),
+            "loaded": SimpleNamespace(encoder=tiny_encoder("bert")),
+            **used,
+        }
+        others = dict.fromkeys(("cache", "settings", "devices", "progress"))
+        context = Context(**cast(Any, shared | others))
+        runs = configurations([Member(name) for name in names], [0], context)
+        assert [config.settings for config, _ in runs] == [used | told, {}]

@@ -30,7 +30,7 @@ from totune.heads.base import HEADS
 from totune.metrics import METRICS
 from totune.model import Model, Viewed
 from totune.progress import Bar, Progress
-from totune.strategies.phases import Constant, Epochs, Group, LinearDecay, Phase, Plateau
+from totune.strategies.phases import Constant, Epochs, Group, LinearDecay, Phase, Plateau, Scores
 from totune.tasks.base import UNKNOWN
 from totune.training import trainer as trainer_module
 from totune.training.history import EpochRecord
@@ -215,6 +215,32 @@ def test_early_stopping_ends_a_phase(tiny: TinyTask, monkeypatch: pytest.MonkeyP
     plan = [dataclasses.replace(HEAD, stop=Plateau(9, patience=3)), TOP]
     history = fit(fresh(), plan, tiny).history
     assert [epoch.phase for epoch in history.epochs] == ["head"] * 4 + ["top"] * 2
+
+
+@dataclasses.dataclass(frozen=True)
+class SecondIsBest(Epochs):
+    def best(self, scores: Scores) -> int:
+        return min(1, len(scores.dev) - 1)
+
+
+@pytest.mark.parametrize("killed_after", [1, 2, 3, 4])
+def test_the_next_phase_starts_from_what_the_stop_restores(
+    tiny: TinyTask, tmp_path: Path, killed_after: int
+) -> None:
+    first = dataclasses.replace(HEAD, stop=SecondIsBest(4), restore="best")
+    still = dataclasses.replace(ALL, train=(Group("*", 0.0),), stop=Epochs(1))
+    plan, path, stop = [first, still], tmp_path / "checkpoint.pt", kill_after(killed_after)
+    whole, resumed, states = fresh(), fresh(), list[dict[str, torch.Tensor]]()
+    expected = fit(whole, plan, tiny, on_epoch=lambda _: states.append(weights(whole)))
+    assert all(torch.equal(states[4][name], restored) for name, restored in states[1].items())
+    assert not all(torch.equal(states[3][name], restored) for name, restored in states[1].items())
+    with pytest.raises(Killed):
+        fit(fresh(), plan, tiny, checkpoint=path, on_epoch=stop)
+    again = fit(
+        resumed, plan, tiny, checkpoint=path, on_epoch=lambda _: states.append(weights(resumed))
+    )
+    assert metrics_of(again) == metrics_of(expected)
+    assert all(torch.equal(states[-1][name], restored) for name, restored in states[1].items())
 
 
 def test_the_rate_follows_the_schedule_at_every_step(

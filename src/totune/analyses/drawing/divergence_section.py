@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from totune.analyses.base import Values
+from totune.information.divergence import UNITS, LogBase, largest_divergence
 from totune.metrics import METRICS
 from totune.report import formatting
 from totune.report.canvas import PALETTE, STYLE, as_svg, axis_label, sheet
@@ -26,7 +27,7 @@ _SHEET = (235.0, 165.0)  # points, about what its axes leave of the picture
 
 @dataclass(frozen=True)
 class DivergencePoint:
-    """A corpus: bits, and frozen minus tuned, in points where the metric is bounded."""
+    """A corpus: its distance, and frozen minus tuned, in points where the metric is bounded."""
 
     corpus: str
     divergence: float
@@ -39,6 +40,7 @@ class DivergenceFigure:
 
     metric: str
     reference: str
+    unit: str
     strategies: tuple[str, str]
     points: tuple[DivergencePoint, ...]
 
@@ -54,6 +56,12 @@ def divergence_section(title: str, values: Values) -> Section:
         pictures = (Picture(draw_divergence(figure), caption),)
     table = divergence_table(title, rows, values.facts)
     return Section(title, finding(rows, values.facts), tables=(table,), pictures=pictures)
+
+
+def _base(facts: Found) -> LogBase:
+    """The base of the logarithm; 2 in findings from before it was an option."""
+    base: LogBase = facts.get("base", 2)
+    return base
 
 
 def _rises(metric: str) -> bool:
@@ -116,16 +124,17 @@ def _strength(correlation: Found) -> str:
 
 
 def _distances(rows: Sequence[Found], facts: Found) -> str:
-    first, last = rows[0], rows[-1]
+    first, last, base = rows[0], rows[-1], _base(facts)
+    furthest = f"{first['divergence']:.3f} {UNITS[base]}"
+    span = (
+        "on a scale from 0 (every term as frequent) to "
+        f"{largest_divergence(base):.3g} (no term in common)."
+    )
     if len(rows) == 1:
-        return (
-            f"{first['corpus']} lies {first['divergence']:.3f} bits from {facts['reference']}, on "
-            "a scale from 0 (every term as frequent) to 1 (no term in common)."
-        )
+        return f"{first['corpus']} lies {furthest} from {facts['reference']}, {span}"
     return (
-        f"{first['corpus']} lies furthest from {facts['reference']} with "
-        f"{first['divergence']:.3f} bits, {last['corpus']} nearest with {last['divergence']:.3f}, "
-        "on a scale from 0 (every term as frequent) to 1 (no term in common)."
+        f"{first['corpus']} lies furthest from {facts['reference']} with {furthest}, "
+        f"{last['corpus']} nearest with {last['divergence']:.3f}, {span}"
     )
 
 
@@ -136,7 +145,7 @@ def divergence_table(title: str, rows: Sequence[Found], facts: Found) -> Table:
         Column("Corpus", numeric=False),
         Column(f"{facts['frozen']}, {formatting.metric_name(metric)}"),
         Column(f"minus {facts['tuned']}"),
-        Column("Divergence, bits"),
+        Column(f"Divergence, {UNITS[_base(facts)]}"),
         Column("By size alone"),
         Column("Terms"),
         Column("Compared"),
@@ -144,8 +153,9 @@ def divergence_table(title: str, rows: Sequence[Found], facts: Found) -> Table:
     )
     notes = (
         f"Reference: {facts['reference']}, {facts['reference_terms']:,} terms in "
-        f"{facts['reference_texts']:,} texts. Divergence: Jensen-Shannon, between the shares of "
-        f"the {facts['vocabulary']:,} most frequent terms of all corpora together. By size alone: "
+        f"{facts['reference_texts']:,} texts. Divergence: Jensen-Shannon, in {UNITS[_base(facts)]} "
+        f"(logarithms to base {_base(facts)}), between the shares of the "
+        f"{facts['vocabulary']:,} most frequent terms of all corpora together. By size alone: "
         "that of a sample of the reference, drawn word by word, with as many terms as the corpus. "
         "Compared: how many of a corpus's terms are among the most frequent.",
     )
@@ -181,7 +191,8 @@ def divergence_figure(rows: Sequence[Found], facts: Found) -> DivergenceFigure:
         for row in rows
         if row["difference"] is not None
     )
-    return DivergenceFigure(metric, facts["reference"], (facts["frozen"], facts["tuned"]), points)
+    strategies = (facts["frozen"], facts["tuned"])
+    return DivergenceFigure(metric, facts["reference"], UNITS[_base(facts)], strategies, points)
 
 
 def draw_divergence(figure: DivergenceFigure) -> str:
@@ -197,7 +208,7 @@ def draw_divergence(figure: DivergenceFigure) -> str:
         axes.set_ylim(*_limits([*up, 0.0]))
         _name_points(axes, figure)
         axes.xaxis.set_major_locator(MaxNLocator(6))
-        axes.set_xlabel(f"Divergence from {figure.reference}, bits")
+        axes.set_xlabel(f"Divergence from {figure.reference}, {figure.unit}")
         axes.set_ylabel(f"{frozen} \u2212 {tuned}\n{axis_label(figure.metric)}")
         axes.grid()
         return as_svg(canvas, f"{frozen} against {tuned} by divergence")

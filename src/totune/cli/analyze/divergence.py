@@ -29,6 +29,10 @@ EXAMPLES = examples(
         "totune analyze divergence films.csv products.csv --reference wikipedia.txt.xz "
         "--study films=studies/films --study products=studies/products",
     ),
+    (
+        "In bits, which are logarithms to base 2:",
+        "totune analyze divergence films.csv --reference wikipedia.txt.xz --set base=2",
+    ),
 )
 
 
@@ -98,7 +102,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show how far corpora lie from another, and whether that decides if tuning pays."""
+    """Show how far corpora lie from another, in nats, and whether that decides if tuning pays."""
     from totune.analyses.base import ANALYSES
     from totune.analyses.findings import analyse
     from totune.analyses.materials.corpora import Corpora, Reading, read_corpora, read_reference
