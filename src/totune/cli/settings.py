@@ -48,6 +48,14 @@ COMMON_OPTIONS = [
     option("fraction", float, DATA, "Share of the train rows that is used.", 1.0),
     option("split_seed", int, DATA, "Fixes the splits that are made where data has none.", 0),
     option("metric", str | None, STUDY, "The metric that decides; the task's first if not named."),
+    option(
+        "positive_label",
+        str | None,
+        STUDY,
+        "Of two classes the one that F1 is of; if not named, the second in the data's order (the "
+        "hub's class names; numbers by value, words by alphabet).",
+        metavar="CLASS",
+    ),
     option("learning_rate", float | None, TRAINING, "Peak rate, of every strategy that has one."),
     option(
         "num_train_epochs",
