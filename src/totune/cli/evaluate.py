@@ -76,10 +76,14 @@ def run(
     named = {"text": text, "pair": pair, "label": label}
     rows = read_rows(trained, data, named, split, encoding)
     tell_missing_documents(trained, rows)
+    warnings = trained.cautions(rows)
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)
     metrics = trained.evaluate(rows, positive_label)
     positive = positive_label or trained.task.positive
     if json:
         facts = {"rows": len(rows), "metrics": metrics, "positive_label": positive}
+        facts["warnings"] = warnings
         return emit({"model": model_dir, "data": data, **facts})
     show_metrics({counted(len(rows), "row" if rows.words is None else "sentence"): metrics})
     if positive is not None:

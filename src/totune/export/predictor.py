@@ -1,16 +1,21 @@
 """A trained model in memory, ready for texts."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, overload
 
 import numpy as np
 
 from totune.baselines.base import Embed
+from totune.data.audit import name_classes
 from totune.data.batches import tokenize
 from totune.data.examples import Columns, Examples, Label, TaskName
 from totune.data.inputs import Text, read_texts
+from totune.data.seen import SeenTexts
+from totune.data.targets import classes_of
 from totune.data.tokenizer import Tokenizer
 from totune.data.units import Framing, frame
+from totune.data.wording import counted
 from totune.encoders.loading import load_encoder
 from totune.encoders.mixing import View
 from totune.errors import DataError
@@ -22,6 +27,7 @@ from totune.tasks.base import Task
 from totune.training.devices import Devices
 from totune.training.inputs import Split, open_source, predict
 
+_SHOWN = 10  # labels that a message names
 _WRONG_KIND = "this model was trained on {}; the input is not of that kind."
 
 
@@ -31,10 +37,12 @@ class Predictor:
     Attributes:
         task: the label space.
         about: the whole description in `totune.json`.
+        seen: the texts that it was trained on, None where the folder does not hold them.
     """
 
     def __init__(self, task: Task, about: dict[str, Any], outputs: Embed) -> None:
         self.task, self.about = task, about
+        self.seen: SeenTexts | None = None
         self._outputs = outputs
 
     @property
@@ -117,6 +125,34 @@ class Predictor:
         task = self.task.with_positive(positive_label)
         predicted = task.targets(self.task.decode(predictions))
         return task.evaluate(task.targets(examples.labels), predicted)
+
+    def cautions(self, examples: Examples) -> list[str]:
+        """What may spoil the scores of `evaluate` on labelled rows, one sentence each."""
+        return [*self._seen_before(examples), *self._unknown_labels(examples)]
+
+    def _seen_before(self, examples: Examples) -> list[str]:
+        found, checked = (0, 0) if self.seen is None else self.seen.count(examples)
+        if not found:
+            return []
+        rows = "sentence" if self.task.per_word else "row"
+        return [
+            f"Of {counted(checked, rows)} {found:,} ({found / checked:.1%}) "
+            f"{'has a text' if found == 1 else 'have texts'} that the model was trained on: scores "
+            "may be too high. Measure on rows that training has not seen."
+        ]
+
+    def _unknown_labels(self, examples: Examples) -> list[str]:
+        known: tuple[str, ...] = getattr(self.task, "labels", ())  # a score has none
+        given = (name for label in examples.labels or () for name in classes_of(label))
+        unknown = Counter(name for name in given if name not in known)
+        if not known or not unknown:
+            return []
+        positions = counted(unknown.total(), "word" if self.task.per_word else "row")
+        return [
+            f"The labels of {positions} ({name_classes(unknown)}) are none that the model knows "
+            f"({', '.join(known[:_SHOWN])}{', ...' if len(known) > _SHOWN else ''}): it cannot "
+            "predict them, and each counts as an error."
+        ]
 
     def _examples(self, texts: str | Iterable[Text], pairs: str | Iterable[str] | None) -> Examples:
         if pairs is not None and not self.takes_pairs:

@@ -11,6 +11,7 @@ from tests.unit.study.samples import Told
 
 import totune
 from totune.study.records import RunRecord
+from totune.study.reopen import reopen
 from totune.study.store import Store
 
 NAMES = ["not_equivalent", "equivalent"]  # as GLUE's MRPC declares them
@@ -68,3 +69,15 @@ def test_a_person_decides(tmp_path: Path, settings: dict[str, Any]) -> None:
     assert isinstance(record, RunRecord)
     assert record.config["task"]["labels"] == ["praise", "blame"]
     assert "F1 is that of the class 'blame'" in " ".join(study.table().notes)
+
+
+def test_a_study_keeps_the_order_of_classes_that_it_was_run_with(
+    mrpc: datasets.Dataset, settings: dict[str, Any]
+) -> None:
+    study = totune.compare("hub:tiny/mrpc", strategies=["majority"], seeds=1, **settings)
+    store = Store(study.folder)
+    info = store.info()
+    info.data["task"]["labels"].reverse()  # as of versions that sorted the hub's classes
+    store.save_info(info)
+    context, *_ = reopen(study.folder, "hub:tiny/mrpc", {}, Told())
+    assert context.task.positive == "not_equivalent"
