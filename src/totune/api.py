@@ -10,6 +10,7 @@ from totune.conduct import (
     check_search_storage,
     open_store,
     run_race,
+    say_positive,
     search_options,
     track,
 )
@@ -70,6 +71,7 @@ def compare(
     check_trackers(chosen.track)
     store = open_store(Path(out))
     context = prepare(data, chosen, progress)
+    say_positive(context)
     track(chosen, store.folder, context)
     members = chosen.check(context.dataset.columns.task)
     runs: Runs = configurations(members, chosen.seed_list, context)
@@ -144,6 +146,7 @@ def train(
     folder = Path(out)
     store = Store(open_store(folder).folder / "training")
     context = prepare(data, chosen, progress)
+    say_positive(context)
     track(chosen, folder, context)
     runs = configurations(members, [seed], context)
     tokenize_splits(runs, context)

@@ -40,6 +40,15 @@ def check_folder(store: Store, info: StudyInfo) -> None:
         )
 
 
+def say_positive(context: Context) -> None:
+    """Says which class F1 is of, before anything is trained for it."""
+    positive = context.task.positive
+    if positive is not None:
+        context.progress.say(
+            f"F1 is that of the class {positive!r} (--positive-label names the class)."
+        )
+
+
 def check_search_storage(chosen: Settings) -> None:
     """Finds out whether the storage can be used before anything is loaded."""
     if chosen.search_storage is not None:

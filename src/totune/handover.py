@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from totune.baselines.base import Baseline
-from totune.export import save_baseline, save_model
+from totune.export import save_baseline, save_model, write_seen
 from totune.results import Study
 from totune.strategies.base import Strategy
 from totune.study.config import RunConfig
@@ -72,9 +72,11 @@ def save_run(
         embed = context.embed if member.needs_encoder else None
         fitted = member.load(weights, context.task, embed)
         save_baseline(folder, member, fitted, context.task, about)
+        write_seen(context.dataset.train, folder)
         return
     about["framing"] = asdict(framing_of(config, member, context))
     model, trained = trained_model(config, member, context, weights)
     if model.encoder.inserted is not None:
         about["fingerprint"] = context.loaded.encoder.fingerprint()
     save_model(folder, model, context.loaded.tokenizer, context.task, about, trained)
+    write_seen(context.dataset.train, folder)

@@ -1,6 +1,7 @@
 """A study read back from its folder: records, table, advice, report."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,8 @@ class Study:
         tolerance = float(self.info.settings["tolerance"])
         metric, searches = self.info.metric, self.searches
         raced = None if self.race is None else self.race.raced()
-        return advise(self.records, self._predictions, metric, tolerance, searches, raced)
+        found = advise(self.records, self._predictions, metric, tolerance, searches, raced)
+        return replace(found, caveats=(*found.caveats, *self.info.data.get("cautions", ())))
 
     @cached_property
     def race(self) -> Race | None:

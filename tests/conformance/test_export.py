@@ -291,6 +291,15 @@ def test_no_text_gives_no_prediction(folder: Path) -> None:
     assert scores.shape == (0, 3)
 
 
+def test_one_text_gets_one_prediction(folder: Path) -> None:
+    loaded = load_model(folder)
+    assert loaded.predict("w1 w2") == loaded.predict(["w1 w2"])[0]
+    (expected,) = loaded.predict_proba(["w1 w2"])  # type: ignore[misc]
+    np.testing.assert_array_equal(loaded.predict_proba("w1 w2"), expected)
+    with pytest.raises(DataError, match="Item 1 of the list is None"):
+        loaded.predict(["w1", None])  # type: ignore[list-item]
+
+
 def test_strange_texts_get_a_prediction(folder: Path) -> None:
     texts = ["", " ", "\x00", "日本語", "w1 " * 5000]
     assert set(load_model(folder).predict(texts)) <= {"a", "b", "c"}

@@ -155,7 +155,8 @@ def test_of_inserted_modules_the_folder_holds_no_encoder(
 ) -> None:
     folder, moved = models / f"{kind}-{strategy}", tmp_path / "moved"
     assert sorted(path.name for path in folder.iterdir() if path.is_file()) == [
-        *("adapter_config.json", "adapter_model.safetensors", "head.safetensors", "totune.json")
+        *("adapter_config.json", "adapter_model.safetensors", "head.safetensors", "totune.json"),
+        "train_texts.npy",
     ]
     expected = totune("evaluate", folder, data / f"{kind}.csv", "--json")
     assert expected.code == 0, expected.err
@@ -182,6 +183,7 @@ def test_merge_makes_a_model_whole(
     rows = Examples(tuple(row["text"] for row in read_table(data / f"{kind}.csv")))
     found, expected = package.load(out).outputs(rows), package.load(folder).outputs(rows)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    assert (out / "train_texts.npy").read_bytes() == (folder / "train_texts.npy").read_bytes()
     refused(totune("merge", folder, "--out", out), "holds something", "--out")
     said = totune("merge", folder, "--out", tmp_path / "again")
     assert said.out.startswith("Merged: " if linear else "Not merged, but with its encoder")
@@ -229,6 +231,9 @@ def test_a_study_of_python_gives_its_best_model(data: Path, tmp_path: Path) -> N
     assert [row.cells[0].text for row in study.table().rows]
     best = package.load(study.best)
     assert best.about["strategy"] == "tf-idf"
+    train = load_dataset(data / "reviews.csv").train
+    assert best.seen is not None
+    assert best.seen.count(train) == (len(train), len(train))
     assert best.evaluate(held_out(data, "reviews")) == study.records[0].test
 
 

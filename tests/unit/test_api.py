@@ -63,6 +63,20 @@ def test_a_study_tells_the_searches_that_led_to_its_runs(tmp_path: Path) -> None
     assert all(sentence in text for sentence in study.advice.effort)
 
 
+def test_what_the_encoder_does_not_see_stands_beside_the_advice(tmp_path: Path) -> None:
+    store, run = Store(tmp_path), record_of("tf-idf", 0)
+    store.save(replace(run, predictions="predictions.npz"), answers())
+    caution = "Many texts are longer than 8 word pieces."
+    data = {"digest": "d1", "cautions": [caution]}
+    store.save_info(info_of(data=data, runs=[run.fingerprint]))
+
+    study = Study(tmp_path)
+    assert study.advice.caveats[-1] == caution
+    text = study.report().markdown.read_text(encoding="utf-8")
+    assert text.count(caution) == 1
+    assert text.index(caution) < text.index("## Comparison")
+
+
 def answers() -> dict[str, np.ndarray]:
     """Predictions of a run, one of four wrong."""
     targets = np.array([0, 1, 0, 1])

@@ -46,9 +46,19 @@ OPTIONS = [
     option("max_length", int, VECTORS, "Texts are cut after this many word pieces.", 256),
     option("dtype", str, VECTORS, "float32 or float16.", "float32"),
     option(
-        "text", str | None, DATA, "Column of the text. Detected if not named.", metavar="COLUMN"
+        "text",
+        str | None,
+        DATA,
+        "Column of the text: its name, or its number counted from 1. Detected if not named.",
+        metavar="COLUMN",
     ),
-    option("pair", str | None, DATA, "Column of the second text, for pairs.", metavar="COLUMN"),
+    option(
+        "pair",
+        str | None,
+        DATA,
+        "Column of the second text, for pairs: its name or its number.",
+        metavar="COLUMN",
+    ),
     option("encoding", str | None, DATA, "Of the data files; UTF-8 if not named."),
     option(
         "format",

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     ("To the screen:", "totune predict studies/reviews/best new.csv"),
     ("To a file (csv, tsv or jsonl):", "totune predict model new.txt --output predictions.csv"),
+    (
+        "The second column is the text, whatever it is called:",
+        "totune predict model new.tsv --text 2",
+    ),
     ("Tagged words, one a line:", "totune predict model new.txt --output predictions.conll"),
 )
 FORMATS = (".csv", ".tsv", ".jsonl")
@@ -41,6 +45,23 @@ EncoderPlace = Annotated[
         "--model",
         metavar="ENCODER",
         help="For models of adapters or LoRA: where their encoder is, if it was moved.",
+        show_default=False,
+    ),
+]
+Text = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of the text: its name, or its number counted from 1; that of training if not "
+        "named.",
+        show_default=False,
+    ),
+]
+Pair = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of the second text, for models of pairs: its name or its number.",
         show_default=False,
     ),
 ]
@@ -65,6 +86,8 @@ def run(
             "named."
         ),
     ] = None,
+    text: Text = None,
+    pair: Pair = None,
     model: EncoderPlace = None,
     encoding: Encoding = None,
     json: Json = False,
@@ -78,8 +101,13 @@ def run(
     trained = load_model(model_dir, model)
     if output is not None and output.suffix == CONLL and not trained.task.per_word:
         raise ConfigError(f"--output {output}: {CONLL} is for models that tag words.")
-    scheme = tag_scheme_of(trained)
-    inputs = read_inputs(input, columns_of(trained), encoding=encoding, tag_scheme=scheme)
+    inputs = read_inputs(
+        input,
+        columns_of(trained),
+        named={"text": text, "pair": pair},
+        encoding=encoding,
+        tag_scheme=tag_scheme_of(trained),
+    )
     tell_missing_documents(trained, inputs)
     rows = predictions(trained, inputs)
     if output is not None:

@@ -36,10 +36,22 @@ COMMON_OPTIONS = [
     option("model", str, TRAINING, "Encoder: a hub id, a local folder, or an alias.", "minilm"),
     option("head", str, TRAINING, "The task network on top.", "linear"),
     option(
-        "text", str | None, DATA, "Column of the text. Detected if not named.", metavar="COLUMN"
+        "text",
+        str | None,
+        DATA,
+        "Column of the text: its name, or its number counted from 1. Detected if not named.",
+        metavar="COLUMN",
     ),
-    option("pair", str | None, DATA, "Column of the second text, for pairs.", metavar="COLUMN"),
-    option("label", str | None, DATA, "Column of the label.", metavar="COLUMN"),
+    option(
+        "pair",
+        str | None,
+        DATA,
+        "Column of the second text, for pairs: its name or its number.",
+        metavar="COLUMN",
+    ),
+    option(
+        "label", str | None, DATA, "Column of the label: its name or its number.", metavar="COLUMN"
+    ),
     option(
         "task", str | None, DATA, "classification, regression or tagging. Detected if not named."
     ),
@@ -48,6 +60,14 @@ COMMON_OPTIONS = [
     option("fraction", float, DATA, "Share of the train rows that is used.", 1.0),
     option("split_seed", int, DATA, "Fixes the splits that are made where data has none.", 0),
     option("metric", str | None, STUDY, "The metric that decides; the task's first if not named."),
+    option(
+        "positive_label",
+        str | None,
+        STUDY,
+        "Of two classes the one that F1 is of; if not named, the second in the data's order (the "
+        "hub's class names; numbers by value, words by alphabet).",
+        metavar="CLASS",
+    ),
     option(
         "learning_rate",
         float | None,

@@ -15,7 +15,7 @@ _LEAKS: tuple[tuple[SplitName, SplitName], ...] = (
     ("test", "train"),
     ("test", "dev"),
 )
-_TELLING_WORDS = 6  # sentences of fewer words (headings, results) recur by themselves
+TELLING_WORDS = 6  # sentences of fewer words (headings, results) recur by themselves
 
 Key = tuple[str, ...]
 
@@ -76,7 +76,7 @@ def _repeats(parts: Mapping[SplitName, Examples]) -> list[str]:
 def _repeated_sentences(parts: Mapping[SplitName, Examples]) -> list[str]:
     warnings = []
     keys = {
-        name: [text_key(row) for row in split if len(row[0].split()) >= _TELLING_WORDS]
+        name: [text_key(row) for row in split if len(row[0].split()) >= TELLING_WORDS]
         for name, split in parts.items()
     }
     for name, other in _LEAKS:
@@ -84,7 +84,7 @@ def _repeated_sentences(parts: Mapping[SplitName, Examples]) -> list[str]:
         count = sum(key in known for key in keys[name])
         if count:
             warnings.append(
-                f"Also in {other}: {counted(count, f'{name} sentence')} of {_TELLING_WORDS} or "
+                f"Also in {other}: {counted(count, f'{name} sentence')} of {TELLING_WORDS} or "
                 f"more words ({count / len(keys[name]):.1%} of those); {name} scores may be too "
                 "high."
             )
@@ -100,7 +100,7 @@ def _unseen_tags(parts: Mapping[SplitName, Examples]) -> list[str]:
         if unseen:
             warnings.append(
                 f"Train lacks the tags of {counted(unseen.total(), f'{name} word')} "
-                f"({_classes(unseen)}); no model can predict them."
+                f"({name_classes(unseen)}); no model can predict them."
             )
     return warnings
 
@@ -133,7 +133,7 @@ def _unseen(parts: Mapping[SplitName, Examples]) -> list[str]:
         if unseen:
             warnings.append(
                 f"Train lacks the labels of {counted(unseen.total(), f'{name} row')} "
-                f"({_classes(unseen)}); no model can predict them."
+                f"({name_classes(unseen)}); no model can predict them."
             )
     return warnings
 
@@ -144,10 +144,10 @@ def _rare(train: Examples) -> list[str]:
     if not rare:
         return []
     noun = "class has" if len(rare) == 1 else "classes have"
-    return [f"{len(rare):,} {noun} fewer than {FEW_ROWS} train rows ({_classes(rare)})."]
+    return [f"{len(rare):,} {noun} fewer than {FEW_ROWS} train rows ({name_classes(rare)})."]
 
 
-def _classes(counts: Mapping[Label, int] | Mapping[str | float, int]) -> str:
+def name_classes(counts: Mapping[Label, int] | Mapping[str | float, int]) -> str:
     """Classes with their counts, the first few by name."""
     ordered = sorted(counts.items(), key=lambda item: str(item[0]))
     shown = ", ".join(f"{label!r}: {count:,}" for label, count in ordered[:_SHOWN])

@@ -7,13 +7,15 @@ how to choose otherwise.
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import permutations
 
 from totune.data.examples import Columns, TaskName
 from totune.data.profiles import BESIDE_NAMES, LABEL_NAMES, TEXT_NAMES, Profile, profiles
 from totune.data.tables import Cell, Table
-from totune.data.tag_columns import find_tagging, refuse_lists
+from totune.data.tag_columns import Named, find_tagging, refuse_lists
 from totune.data.targets import infer_task
+from totune.data.wording import counted
 from totune.errors import DataError
 from totune.registry import did_you_mean
 
@@ -43,10 +45,10 @@ def find_columns(
 
     Args:
         table: the train split; the task follows from its labels alone.
-        text: the column of texts or of lists of words, if named; then a second text is read only if
-            `pair` names one.
-        pair: the column of second texts, if named.
-        label: the column of labels or of lists of tags, if named.
+        text: the column of texts or of lists of words, if named (by its name, or by its number
+            counted from 1); then a second text is read only if `pair` names one.
+        pair: the column of second texts, if named, likewise.
+        label: the column of labels or of lists of tags, if named, likewise.
         task: "classification", "regression" or "tagging", if named.
 
     Returns:
@@ -55,8 +57,8 @@ def find_columns(
     Raises:
         DataError: a named column does not exist, or no column fits.
     """
-    named = {"text": text, "pair": pair, "label": label}
-    _check_named(table, named)
+    named = _resolved(table, {"text": text, "pair": pair, "label": label})
+    text, pair, label = named["text"], named["pair"], named["label"]
     tagging = find_tagging(table, named, task)
     if tagging is not None:
         return tagging[0], _say_tagging(*tagging, label)
@@ -78,14 +80,16 @@ def find_texts(
 
     Args:
         table: rows to judge by.
-        text: the column of texts, if named; then a second text is read only if `pair` names one.
-            A table of one column is read whatever its name.
-        pair: the column of second texts, if named.
+        text: the column of texts, if named (by its name, or by its number counted from 1); then a
+            second text is read only if `pair` names one. A table of one column is read whatever
+            its name.
+        pair: the column of second texts, if named, likewise.
 
     Raises:
         DataError: a named column does not exist, or no column looks like text.
     """
-    _check_named(table, {"text": text, "pair": pair})
+    named = _resolved(table, {"text": text, "pair": pair})
+    text, pair = named["text"], named["pair"]
     if text is not None:
         return text, pair
     if len(table.columns) == 1 and pair is None:
@@ -107,14 +111,50 @@ def require(table: Table, name: str, option: str) -> list[Cell]:
     return table.columns[name]
 
 
-def _check_named(table: Table, named: Mapping[str, str | None]) -> None:
-    for option, name in named.items():
-        if name is not None:
-            require(table, name, option)
-    given = [name for name in named.values() if name is not None]
+def resolve(table: Table, column: str, option: str) -> str:
+    """The name of the column that `column` is the name of, or else the number, counted from 1.
+
+    Raises:
+        DataError: there is none.
+    """
+    names = list(table.columns)
+    if column in names or not column.isdecimal():
+        require(table, column, option)
+        return column
+    if not 1 <= int(column) <= len(names):
+        raise DataError(
+            f"{table.source} has no column {column} (--{option}): it has "
+            f"{counted(len(names), 'column')}, counted from 1 ({', '.join(names)})."
+        )
+    return names[int(column) - 1]
+
+
+def as_named(table: Table, columns: Columns, named: Named) -> Columns:
+    """The same columns but for those that a person named for this table.
+
+    Raises:
+        DataError: a named column does not exist, or is named twice.
+    """
+    found = _resolved(table, named)
+    return replace(
+        columns,
+        text=found.get("text") or columns.text,
+        pair=found.get("pair") or columns.pair,
+        label=found.get("label") or columns.label,
+    )
+
+
+def _resolved(table: Table, named: Named) -> dict[str, str | None]:
+    """The names of the columns that a person named."""
+    found = {
+        option: None if column is None else resolve(table, column, option)
+        for option, column in named.items()
+    }
+    given = [name for name in found.values() if name is not None]
     twice = sorted({name for name in given if given.count(name) > 1})
     if twice:
         raise DataError(f"Column {twice[0]!r} is named for two purposes; each needs its own.")
+    return found
 
 
 def _find_texts(
@@ -222,9 +262,7 @@ def _label_score(column: Profile) -> float:
     return max(0.1, 5.0 + name_score + words - variety - 6.0 * (1 - column.filled))
 
 
-def _say(
-    columns: Columns, named: Mapping[str, str | None], found: Mapping[str, Profile]
-) -> list[str]:
+def _say(columns: Columns, named: Named, found: Mapping[str, Profile]) -> list[str]:
     """Sentences on what was chosen; what a person named needs no words."""
     texts = (columns.text, columns.pair)
     read = f"Text is read from {columns.text!r}"

@@ -80,11 +80,12 @@ def split_tabs(text: str) -> Records:
     return _quoted(text, "\t") if _quotes_are_marks(literal) else literal
 
 
-def looks_like_data(records: Sequence[Sequence[str]]) -> bool:
+def looks_like_data(records: Sequence[Sequence[str]], unsure: bool = False) -> bool:
     """Whether the first record is a row rather than the columns' names.
 
     It is a row if a field is a number, if a field comes again and again in its column (a label),
-    or if a field is a long text; a field with a name usual for columns makes it a header.
+    or if a field is a long text; a field with a name usual for columns makes it a header. Where
+    none of these holds, the answer is `unsure`.
     """
     first, rest = records[0], records[1:SAMPLE]
     if any(NUMBER.fullmatch(cell.strip()) for cell in first):
@@ -94,7 +95,7 @@ def looks_like_data(records: Sequence[Sequence[str]]) -> bool:
             return True
     if any(cell.strip().lower() in KNOWN_NAMES for cell in first):
         return False
-    return any(len(cell.split()) >= LONG_NAME for cell in first)
+    return unsure or any(len(cell.split()) >= LONG_NAME for cell in first)
 
 
 def _lines(text: str) -> list[str]:

@@ -114,6 +114,7 @@ class Dataset:
         columns: what was detected or named.
         notes: what a person should be told, one sentence each ("3 rows without text dropped: ...").
         warnings: what may spoil the result, one sentence each, with counts.
+        classes: the classes in the order that the source declares; empty where it declares none.
     """
 
     name: str
@@ -124,6 +125,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     provenance: dict[str, str] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
 
     def splits(self) -> dict[SplitName, Examples]:
         return {"train": self.train, "dev": self.dev, "test": self.test}

@@ -82,11 +82,14 @@ def _table(rows: Any, source: str) -> Table:
     Classes are given by their names, -1 (a hidden label) as None.
     """
     columns: dict[str, list[Cell]] = {}
+    classes: dict[str, tuple[str, ...]] = {}
     for name, feature in rows.features.items():
         read = _cell_reader(feature)
         if read is not None:
             columns[name] = [read(value) for value in rows[name]]
-    return Table(source, columns, range(1, len(rows) + 1))
+        if getattr(feature, "names", None) is not None:
+            classes[name] = tuple(feature.names)
+    return Table(source, columns, range(1, len(rows) + 1), classes=classes)
 
 
 def _cell_reader(feature: Any) -> Callable[[Any], Cell] | None:

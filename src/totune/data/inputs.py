@@ -1,27 +1,36 @@
 """Texts to predict: no row may go missing, and labels are welcome but not needed."""
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from totune.data.columns import require
+from totune.data.columns import as_named, require
 from totune.data.examples import Columns, Examples, Label
 from totune.data.extraction import clean_text
 from totune.data.files import decode, missing_file, read_bytes, table_suffix
 from totune.data.readers import read_table
 from totune.data.sst import is_trees
 from totune.data.tables import Cell, Table
+from totune.data.tag_columns import Named
 from totune.data.tag_inputs import refuse_ragged, sentences, sentences_of_file
 from totune.data.tag_schemes import Scheme
 from totune.data.targets import read_labels
 from totune.data.wording import counted, listed
 from totune.errors import DataError
 
+Text = str | Sequence[str]  # a list of words, or a pair
+_SHOWN = 5  # columns that a message names
+_LONGEST = 80  # characters of a value that a message shows
+
 
 def read_inputs(
     inputs: str | Path | Sequence[str] | Sequence[tuple[str, str]] | Sequence[Sequence[str]],
     columns: Columns,
     *,
+    named: Named | None = None,
     encoding: str | None = None,
     tag_scheme: Scheme = "iob2",
     labelled: bool = False,
@@ -37,6 +46,8 @@ def read_inputs(
             tags, a table with word lists, or a .txt file with one sentence per line (or one word,
             with blank lines between sentences).
         columns: the columns the model was trained on.
+        named: columns that are others in this file, by "text", "pair" and "label": their names, or
+            their numbers counted from 1.
         encoding: of a text file; UTF-8 if not named.
         tag_scheme: what the model was trained on; tags of another scheme are converted to it.
         labelled: whether rows of a table that have no label are left out; not for tagging.
@@ -52,30 +63,111 @@ def read_inputs(
     path = Path(inputs).expanduser()
     if not path.exists():
         raise DataError(f"{missing_file(path)} Texts themselves are given as a list.")
+    named = {option: column for option, column in (named or {}).items() if column is not None}
     if columns.task == "tagging":
-        return sentences_of_file(path, columns, encoding, tag_scheme)
+        return sentences_of_file(path, columns, named, encoding, tag_scheme)
     if table_suffix(path.name) == ".txt":
         text = decode(read_bytes(path)[0], path, encoding)
         lines = text.removesuffix("\n").split("\n")
         if is_trees(text):
             sentences_alone = read_table(path, encoding).without_parts()
-            return _from_table(sentences_alone, replace(columns, text="sentence"), labelled)
-        if columns.text not in lines[0].split("\t"):
+            known = replace(columns, text="sentence")
+            return _from_table(sentences_alone, known, named, labelled)
+        if not named and not _is_table(lines, columns):
             unlabelled = _from_lines(lines, path, columns)
             return unlabelled.take([]) if labelled else unlabelled
-    return _from_table(read_table(path, encoding), columns, labelled)
+    table = read_table(path, encoding, headerless=_number(columns.text) is not None)
+    return _from_table(table, columns, named, labelled)
+
+
+def read_texts(
+    texts: str | Iterable[Text], pairs: str | Iterable[str] | None, columns: Columns
+) -> Examples:
+    """Texts that a program has in memory, one example for each, in their order.
+
+    Args:
+        texts: one, or any number of them: a list, an array, a column of a data frame.
+        pairs: the second texts, likewise; if None and `columns` has pairs, `texts` are tuples.
+        columns: whether there are pairs, and whether words are tagged.
+
+    Raises:
+        DataError: these are no texts, or a text is missing.
+    """
+    if isinstance(texts, str):
+        rows: list[Any] = [texts] if pairs is None else [(texts, pairs)]
+        return read_inputs(rows, columns)
+    rows = _items(texts, "texts")
+    if pairs is not None:
+        seconds = _items(pairs, "pairs")
+        if len(seconds) != len(rows):
+            raise DataError(
+                f"There are {counted(len(rows), 'text')} and {counted(len(seconds), 'second text')}"
+                "; each text needs its own."
+            )
+        rows = list(zip(rows, seconds, strict=True))
+    if not rows:
+        return Examples((), pairs=None if columns.pair is None else ())
+    return read_inputs(rows, columns)
+
+
+def _items(values: Any, name: str) -> list[Any]:
+    """The items of a list, an array or a column; raises `DataError` for anything else."""
+    kind = type(values).__name__
+    columns = getattr(values, "column_names", getattr(values, "columns", None))
+    if columns is not None:  # of a data frame, whose items are the names of its columns
+        shown = ", ".join(map(repr, list(columns)[:_SHOWN]))
+        raise DataError(
+            f"{name} is a {kind}, not a list of texts: give one of its columns ({shown}), such as "
+            "frame['text']."
+        )
+    try:
+        if isinstance(values, str | bytes | Mapping | Set):
+            raise TypeError
+        return list(values)
+    except TypeError:
+        raise DataError(
+            f"{name} is {_short(values)} ({kind}), not a list of texts: give a list of strings."
+        ) from None
+
+
+def _short(value: object) -> str:
+    """A value for messages, cut."""
+    shown = repr(value)
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
+
+
+def _is_table(lines: Sequence[str], columns: Columns) -> bool:
+    """Whether a .txt file has the columns of training rather than a text, or a pair, per line.
+
+    It has if they stand in its first line; or, where training had no header either, if most lines
+    have more fields than a text or a pair, and as many as the texts of training need.
+    """
+    if columns.text in lines[0].split("\t"):
+        return True
+    texts = [columns.text] if columns.pair is None else [columns.text, columns.pair]
+    numbers = [_number(name) for name in texts]
+    needed = max((number for number in numbers if number is not None), default=None)
+    fields = Counter(line.count("\t") + 1 for line in lines if line)
+    width = fields.most_common(1)[0][0] if fields else 0
+    return needed is not None and width >= needed and width > len(texts)
+
+
+def _number(column: str) -> int | None:
+    """Which column this is of a file without header; None if a header named it."""
+    found = re.fullmatch(r"column(\d+)", column)
+    return None if found is None else int(found[1])
 
 
 def _from_texts(texts: Sequence[object], columns: Columns) -> Examples:
     if len(texts) == 0:
         raise DataError("There are no texts to predict: the list is empty.")
     width = 1 if columns.pair is None else 2
-    wanted = "a text" if width == 1 else "a pair of texts"
+    wanted = "a text (a string)" if width == 1 else "a pair of texts (a tuple of two strings)"
     rows: list[tuple[str, ...]] = []
     for at, item in enumerate(texts):
         row = tuple(item) if isinstance(item, tuple | list) else (item,)
         if len(row) != width or not all(isinstance(text, str) for text in row):
-            raise DataError(f"Item {at} of the list is {item!r}, not {wanted}.")
+            raise DataError(f"Item {at} of the list is {_short(item)}, not {wanted}.")
         rows.append(tuple(str(text) for text in row))
     seconds = None if width == 1 else [row[1] for row in rows]
     return _examples([row[0] for row in rows], seconds, range(len(rows)))
@@ -96,11 +188,12 @@ def _from_lines(lines: Sequence[str], path: Path, columns: Columns) -> Examples:
     return _examples([parts[0] for parts in split], [parts[1] for parts in split], numbers)
 
 
-def _from_table(table: Table, columns: Columns, labelled: bool) -> Examples:
+def _from_table(table: Table, columns: Columns, named: Named, labelled: bool) -> Examples:
     refuse_ragged(table)
+    columns = as_named(table, columns, named)
     labels = _labels(table, columns)
     present = [at for at, label in enumerate(labels) if label is not None]
-    if columns.pair is None and len(table.columns) == 1:
+    if columns.pair is None and len(table.columns) == 1 and "text" not in named:
         examples = _examples(next(iter(table.columns.values())), None, table.rows)
     else:
         texts = require(table, columns.text, "text")

@@ -15,7 +15,12 @@ from totune.data.wording import counted, listed
 from totune.errors import DataError
 
 
-def read_table(path: Path, encoding: str | None = None, header: bool | None = None) -> Table:
+def read_table(
+    path: Path,
+    encoding: str | None = None,
+    header: bool | None = None,
+    headerless: bool = False,
+) -> Table:
     """Reads a csv, tsv, txt (tab-separated), json lines or parquet file, packed or not.
 
     A txt or tsv file may also hold CoNLL columns, a txt file sentiment trees: their content tells.
@@ -24,6 +29,8 @@ def read_table(path: Path, encoding: str | None = None, header: bool | None = No
         path: the file.
         encoding: of a text file; None for UTF-8.
         header: whether the first line names the columns; None to judge by its content.
+        headerless: whether a first line that could be either is a row, as it is likely where other
+            files of the same data have no header.
 
     Raises:
         DataError: the file cannot be read, holds no rows, or most of its rows are malformed.
@@ -36,19 +43,19 @@ def read_table(path: Path, encoding: str | None = None, header: bool | None = No
         if suffix in (".jsonl", ".ndjson", ".json"):
             table = _read_json(text, path)
         else:
-            table = _read_lines(text, path, suffix, header)
+            table = _read_lines(text, path, suffix, header, headerless)
     if not len(table):
         raise DataError(f"{path} holds no rows" + (", only a header." if table.columns else "."))
     return table
 
 
-def _read_lines(text: str, path: Path, suffix: str, header: bool | None) -> Table:
+def _read_lines(text: str, path: Path, suffix: str, header: bool | None, headerless: bool) -> Table:
     if suffix in CONLL_SUFFIXES or (suffix in (".txt", ".tsv") and is_conll(text)):
         return read_conll(text, path)
     if suffix == ".txt" and is_trees(text):
         return read_trees(text, path)
     records = split_commas(text) if suffix == ".csv" else split_tabs(text)
-    return table_of_records(records, path, header)
+    return table_of_records(records, path, header, headerless)
 
 
 def _read_parquet(content: bytes, path: Path) -> Table:
@@ -104,12 +111,14 @@ def _objects(
     return rows
 
 
-def table_of_records(records: Records, path: Path, header: bool | None) -> Table:
-    """The records of a delimited file under their columns' names; `header` as in `read_table`."""
+def table_of_records(
+    records: Records, path: Path, header: bool | None, headerless: bool = False
+) -> Table:
+    """The records of a delimited file under their columns' names; the rest as in `read_table`."""
     if not records.fields:
         raise DataError(f"{path} holds no rows: every line is blank.")
     if header is None:
-        header = not looks_like_data(records.fields)
+        header = not looks_like_data(records.fields, unsure=headerless)
     names, notes = _names(records, path, header)
     width = len(names)
     body = list(zip(records.fields, records.lines, strict=True))[1 if header else 0 :]

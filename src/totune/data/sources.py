@@ -76,6 +76,7 @@ def load_dataset(
         notes=(*tables.notes, *read.notes, *said, *splits.notes),
         warnings=(*read.warnings, *audit(splits.parts, columns.task, train.source)),
         provenance=_provenance(source, tables, splits, split_seed),
+        classes=train.classes.get(columns.label or "", ()),
     )
 
 

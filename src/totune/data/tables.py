@@ -29,6 +29,8 @@ class Table:
         whole: indices of the rows that stand for themselves, where the others are parts of them
             (phrases of a sentence) and are there for training alone; None where all do.
         blanks: what an empty cell of a column stands for, where leaving its row out is no loss.
+        classes: the classes of a column in the order that the source declares; of columns of which
+            it declares none, nothing.
     """
 
     source: str
@@ -42,6 +44,7 @@ class Table:
     document: str | None = None
     whole: frozenset[int] | None = None
     blanks: Mapping[str, str] = field(default_factory=dict)
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)

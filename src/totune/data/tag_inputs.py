@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from totune.data.columns import require
+from totune.data.columns import as_named, require
 from totune.data.conll import is_conll, is_words_only, read_conll
 from totune.data.documents import number_documents, stand_together
 from totune.data.examples import Columns, Examples
 from totune.data.files import decode, read_bytes, table_suffix
 from totune.data.readers import read_table
 from totune.data.tables import Table, as_cell
+from totune.data.tag_columns import Named
 from totune.data.tag_extraction import check_lengths, rewrite, worded_examples
 from totune.data.tag_schemes import Scheme, detect
 from totune.data.targets import read_labels
@@ -32,7 +33,7 @@ def sentences(inputs: Sequence[object]) -> Examples:
 
 
 def sentences_of_file(
-    path: Path, columns: Columns, encoding: str | None, target: Scheme
+    path: Path, columns: Columns, named: Named, encoding: str | None, target: Scheme
 ) -> Examples:
     """Examples of a CoNLL file, of a table with word lists, or of a .txt file's lines.
 
@@ -40,6 +41,7 @@ def sentences_of_file(
         path: the file. A .txt file is CoNLL if its content says so, else it has a sentence per
             line, split at white space; words in a table's plain cells are too.
         columns: the columns the model was trained on.
+        named: columns that are others in this file, by "text" and "label".
         encoding: of a text file.
         target: the scheme that tags, where every row has them, are converted to.
 
@@ -48,6 +50,7 @@ def sentences_of_file(
     """
     table = _table(path, columns, encoding)
     refuse_ragged(table)
+    columns = as_named(table, columns, named)
     cells = table.columns[_column(table, columns)]
     rows = [_cell_words(cell or "") for cell in cells]
     examples = worded_examples(rows, table.rows)

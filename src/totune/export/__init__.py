@@ -8,8 +8,12 @@ The folder holds `totune.json` (what the model is), `head.safetensors` (mixing a
   `adapter_model.safetensors`, and in `head.safetensors` whatever else was trained. The encoder is
   loaded from where it was, or from a folder `encoder/` within, and known by its fingerprint;
 or, for a baseline, a `baseline/` folder of JSON and safetensors.
+
+Beside it, `train_texts.npy` holds hashes of the texts that the model was trained on, by which they
+are known again when it is evaluated; without that file a model works all the same.
 """
 
+from totune.export.files import write_seen
 from totune.export.loading import load_model
 from totune.export.merging import Merged, merge
 from totune.export.predictor import Predictor, embedder, predictor
@@ -24,4 +28,5 @@ __all__ = [
     "predictor",
     "save_baseline",
     "save_model",
+    "write_seen",
 ]

@@ -6,11 +6,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import totune
+from totune.data.examples import Examples
+from totune.data.seen import SeenTexts
 from totune.errors import ConfigError, ModelError
 from totune.tasks.base import Task, task_from_json
 
@@ -18,6 +21,7 @@ DESCRIPTION = "totune.json"
 HEAD = "head.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"  # PEFT's names
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
+SEEN = "train_texts.npy"
 ENCODER = "encoder"  # the folder of an encoder that goes along with its adapters
 _WHOLE = ("config.json", "model.safetensors")
 
@@ -29,7 +33,7 @@ def start_folder(folder: Path) -> None:
     """Makes the folder, or takes an older model out of it, whose files would be read with ours."""
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / DESCRIPTION).is_file():
-        for name in (DESCRIPTION, HEAD, ADAPTER_CONFIG, ADAPTER_WEIGHTS, *_WHOLE):
+        for name in (DESCRIPTION, HEAD, ADAPTER_CONFIG, ADAPTER_WEIGHTS, SEEN, *_WHOLE):
             (folder / name).unlink(missing_ok=True)
 
 
@@ -84,6 +88,24 @@ def read_weights(folder: Path, name: str) -> dict[str, Tensor]:
         return load_file(folder / name)
     except SafetensorError as error:
         raise ValueError(f"{name} is damaged ({error})") from None
+
+
+def write_seen(train: Examples, folder: Path) -> None:
+    """Writes hashes of the texts that a model was trained on, beside it."""
+    np.save(folder / SEEN, SeenTexts.of(train).hashes)
+
+
+def read_seen(folder: Path) -> SeenTexts | None:
+    """What `write_seen` wrote; None where it is not there. Raises ValueError if it is damaged."""
+    if not (folder / SEEN).is_file():
+        return None
+    try:
+        hashes = np.load(folder / SEEN, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{SEEN} is damaged ({error})") from None
+    if hashes.dtype != np.uint64 or hashes.ndim != 1:
+        raise ValueError(f"{SEEN} is damaged (it holds no list of hashes)")
+    return SeenTexts(hashes)
 
 
 @contextmanager

@@ -7,7 +7,13 @@ from totune.baselines.base import BASELINES
 from totune.encoders.loading import load_encoder
 from totune.errors import ModelError
 from totune.export.adapters import assemble, load_upper, open_adapter, open_encoder
-from totune.export.files import HEAD, read_description, read_weights, refusing_damage
+from totune.export.files import (
+    HEAD,
+    read_description,
+    read_seen,
+    read_weights,
+    refusing_damage,
+)
 from totune.export.predictor import Predictor, embedder, predictor
 from totune.machine import Precision, choose_precision
 from totune.tasks.base import Task
@@ -28,17 +34,23 @@ def load_model(folder: Path, model: str | None = None) -> Predictor:
     """
     task, about = read_description(folder)
     with refusing_damage(folder):
-        kind = about["kind"]
-        if kind == "adapter":
-            return _load_adapter(folder, task, about, model)
-        if kind not in _LOADERS:
-            raise ValueError(f"this version of totune reads no {kind!r}")
-        if model is not None:
-            raise ModelError(
-                f"--model {model}: {folder} needs no encoder named, since it holds no adapters to "
-                "one. Leave --model out."
-            )
-        return _LOADERS[kind](folder, task, about)
+        trained = _load(folder, task, about, model)
+        trained.seen = read_seen(folder)
+    return trained
+
+
+def _load(folder: Path, task: Task, about: dict[str, Any], model: str | None) -> Predictor:
+    kind = about["kind"]
+    if kind == "adapter":
+        return _load_adapter(folder, task, about, model)
+    if kind not in _LOADERS:
+        raise ValueError(f"this version of totune reads no {kind!r}")
+    if model is not None:
+        raise ModelError(
+            f"--model {model}: {folder} needs no encoder named, since it holds no adapters to "
+            "one. Leave --model out."
+        )
+    return _LOADERS[kind](folder, task, about)
 
 
 def _load_adapter(

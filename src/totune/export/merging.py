@@ -14,6 +14,7 @@ from totune.export.files import (
     ADAPTER_WEIGHTS,
     ENCODER,
     HEAD,
+    SEEN,
     describe,
     read_description,
     refusing_damage,
@@ -68,6 +69,7 @@ def merge(folder: Path, out: Path, model: str | None = None) -> Merged:
         return Merged(out, False, reason)
     rest = {name: fact for name, fact in about.items() if name not in _OF_THE_FOLDER}
     save_model(out, trained, loaded.tokenizer, task, rest)
+    _copy(folder, out, SEEN)
     written = read_description(out)[1]
     return Merged(out, True, f"transformers reads it as {written['transformers_class']}.")
 
@@ -106,7 +108,12 @@ def _write_along(folder: Path, out: Path, task: Task, about: dict[str, Any], use
         (out / ENCODER).mkdir()
         plain.encoder.save(out / ENCODER)
         plain.tokenizer.save_pretrained(out / ENCODER)
-    for name in (HEAD, ADAPTER_CONFIG, ADAPTER_WEIGHTS):
-        shutil.copyfile(folder / name, out / name)
+    _copy(folder, out, HEAD, ADAPTER_CONFIG, ADAPTER_WEIGHTS, SEEN)
     rest = {name: fact for name, fact in about.items() if name not in ("totune", "task")}
     describe(out, task, rest | {"holds_encoder": True})
+
+
+def _copy(folder: Path, out: Path, *names: str) -> None:
+    for name in names:
+        if (folder / name).is_file():
+            shutil.copyfile(folder / name, out / name)

@@ -1,16 +1,21 @@
 """A trained model in memory, ready for texts."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, overload
 
 import numpy as np
 
 from totune.baselines.base import Embed
+from totune.data.audit import name_classes
 from totune.data.batches import tokenize
-from totune.data.examples import Columns, Examples, Label
-from totune.data.inputs import read_inputs
+from totune.data.examples import Columns, Examples, Label, TaskName
+from totune.data.inputs import Text, read_texts
+from totune.data.seen import SeenTexts
+from totune.data.targets import classes_of
 from totune.data.tokenizer import Tokenizer
 from totune.data.units import Framing, frame
+from totune.data.wording import counted
 from totune.encoders.loading import load_encoder
 from totune.encoders.mixing import View
 from totune.errors import DataError
@@ -22,6 +27,9 @@ from totune.tasks.base import Task
 from totune.training.devices import Devices
 from totune.training.inputs import Split, open_source, predict
 
+_SHOWN = 10  # labels that a message names
+_WRONG_KIND = "this model was trained on {}; the input is not of that kind."
+
 
 class Predictor:
     """A trained model or baseline, ready for texts.
@@ -29,10 +37,12 @@ class Predictor:
     Attributes:
         task: the label space.
         about: the whole description in `totune.json`.
+        seen: the texts that it was trained on, None where the folder does not hold them.
     """
 
     def __init__(self, task: Task, about: dict[str, Any], outputs: Embed) -> None:
         self.task, self.about = task, about
+        self.seen: SeenTexts | None = None
         self._outputs = outputs
 
     @property
@@ -47,50 +57,109 @@ class Predictor:
         """
         if (examples.pairs is not None) != self.takes_pairs:
             wanted = "pairs of texts" if self.takes_pairs else "single texts"
-            raise DataError(f"this model was trained on {wanted}; the input is not of that kind.")
+            raise DataError(_WRONG_KIND.format(wanted))
         if examples.words is not None:  # a sentence without words has nothing to tag
             examples = examples.take(np.flatnonzero(examples.counts))
         if not len(examples):
             return np.zeros((0, self.task.outputs), dtype=np.float32)
         return self._outputs(examples)
 
+    @overload
+    def predict(self, texts: str, pairs: str | None = None) -> Label: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def predict(self, texts: Iterable[Text], pairs: Iterable[str] | None = None) -> list[Label]: ...
+
     def predict(
-        self, texts: Sequence[str] | Sequence[Sequence[str]], pairs: Sequence[str] | None = None
-    ) -> list[Label]:
+        self, texts: str | Iterable[Text], pairs: str | Iterable[str] | None = None
+    ) -> Label | list[Label]:
         """Labels (or scores) of texts, or of pairs of texts.
 
-        Where words are tagged, a text is a list of words or a string that is split at white space,
-        and its label is a tuple of tags.
+            model.predict("a joy")                      # "positive"
+            model.predict(["a joy", "a bore"])          # ["positive", "negative"]
+            model.predict(frame["text"])                # a column of pandas, likewise
+            model.predict(["a man sleeps"], ["a man rests"])
+
+        Args:
+            texts: one text, whose label is returned, or a list of them, whose labels are returned
+                in order. Where words are tagged a text is a string, which is split at white space,
+                or a list of words (in a list of texts), and its label is a tuple of tags.
+            pairs: the second text of each pair, if the model was trained on pairs; or `texts` is a
+                list of tuples of two.
+
+        Raises:
+            DataError: if a text is not a string; names its place, counted from 0, and value.
         """
         examples = self._examples(texts, pairs)
         outputs = self.outputs(examples)
-        return self.task.decode(self.task.predictions(outputs, examples.counts))
+        labels = self.task.decode(self.task.predictions(outputs, examples.counts))
+        return labels[0] if isinstance(texts, str) else labels
 
     def predict_proba(
-        self, texts: Sequence[str], pairs: Sequence[str] | None = None
+        self, texts: str | Iterable[Text], pairs: str | Iterable[str] | None = None
     ) -> np.ndarray | None:
-        """Class probabilities [N, C] in the order of the task's labels; None without classes."""
-        return self.task.scores(self.outputs(self._examples(texts, pairs)))
+        """Class probabilities in the order of the task's labels; takes the same as `predict`.
 
-    def evaluate(self, examples: Examples) -> dict[str, float]:
+        Returns:
+            [N, C], of one text [C]; None without classes.
+        """
+        scores = self.task.scores(self.outputs(self._examples(texts, pairs)))
+        return scores[0] if scores is not None and isinstance(texts, str) else scores
+
+    def evaluate(self, examples: Examples, positive_label: str | None = None) -> dict[str, float]:
         """Every metric of the task on labelled rows.
+
+        Args:
+            examples: the rows.
+            positive_label: of two classes the one that F1 is of; that of training if None.
 
         Raises:
             DataError: if the rows have no labels.
+            ConfigError: if `positive_label` is not one of two classes.
         """
         if examples.labels is None:
             raise DataError("these rows have no labels to compare with; name them with --label.")
         predictions = self.task.predictions(self.outputs(examples), examples.counts)
-        return self.task.evaluate(self.task.targets(examples.labels), predictions)
+        if positive_label is None:
+            return self.task.evaluate(self.task.targets(examples.labels), predictions)
+        task = self.task.with_positive(positive_label)
+        predicted = task.targets(self.task.decode(predictions))
+        return task.evaluate(task.targets(examples.labels), predicted)
 
-    def _examples(
-        self, texts: Sequence[str] | Sequence[Sequence[str]], pairs: Sequence[str] | None
-    ) -> Examples:
-        if self.task.per_word and len(texts):
-            return read_inputs(texts, Columns("tokens", None, task="tagging"))
-        return Examples(
-            tuple(str(text) for text in texts), pairs=None if pairs is None else tuple(pairs)
-        )
+    def cautions(self, examples: Examples) -> list[str]:
+        """What may spoil the scores of `evaluate` on labelled rows, one sentence each."""
+        return [*self._seen_before(examples), *self._unknown_labels(examples)]
+
+    def _seen_before(self, examples: Examples) -> list[str]:
+        found, checked = (0, 0) if self.seen is None else self.seen.count(examples)
+        if not found:
+            return []
+        rows = "sentence" if self.task.per_word else "row"
+        return [
+            f"Of {counted(checked, rows)} {found:,} ({found / checked:.1%}) "
+            f"{'has a text' if found == 1 else 'have texts'} that the model was trained on: scores "
+            "may be too high. Measure on rows that training has not seen."
+        ]
+
+    def _unknown_labels(self, examples: Examples) -> list[str]:
+        known: tuple[str, ...] = getattr(self.task, "labels", ())  # a score has none
+        given = (name for label in examples.labels or () for name in classes_of(label))
+        unknown = Counter(name for name in given if name not in known)
+        if not known or not unknown:
+            return []
+        positions = counted(unknown.total(), "word" if self.task.per_word else "row")
+        return [
+            f"The labels of {positions} ({name_classes(unknown)}) are none that the model knows "
+            f"({', '.join(known[:_SHOWN])}{', ...' if len(known) > _SHOWN else ''}): it cannot "
+            "predict them, and each counts as an error."
+        ]
+
+    def _examples(self, texts: str | Iterable[Text], pairs: str | Iterable[str] | None) -> Examples:
+        if pairs is not None and not self.takes_pairs:
+            raise DataError(_WRONG_KIND.format("single texts"))
+        task: TaskName = "tagging" if self.task.per_word else "classification"
+        columns = Columns("text", None, "pair" if self.takes_pairs else None, task)
+        return read_texts(texts, pairs, columns)
 
 
 def predictor(model: Model, tokenizer: Tokenizer, task: Task, about: dict[str, Any]) -> Predictor:

@@ -158,7 +158,7 @@ def _tests(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
 
 def _data(info: StudyInfo) -> Section:
     """What the data is; what was noticed while reading it stands above."""
-    apart = ("name", "task", "columns", "rows", "digest", "notes", "warnings")
+    apart = ("name", "task", "columns", "rows", "digest", "notes", "warnings", "cautions")
     facts = {
         "name": info.name,
         "task": info.task,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from totune.data.batches import tokenize
+from totune.data.batches import Pieces, tokenize
 from totune.data.examples import Dataset, Examples, SplitName
 from totune.data.units import Framing, Units, frame
 from totune.encoders.loading import Loaded
@@ -14,6 +14,7 @@ from totune.features import FeatureCache, compute
 from totune.machine import Precision
 from totune.progress import Progress
 from totune.strategies.defaults import TrainingFacts, batch_size
+from totune.study.cautions import MANY_UNKNOWN, cautions
 from totune.study.watching import Watcher
 from totune.tasks.base import Task
 from totune.training.devices import Devices
@@ -59,6 +60,7 @@ class Context:
         if key not in self._splits:
             units = frame(examples, self.loaded.tokenizer, self.max_length, key[1])
             self._tell_truncated(name, units)
+            self._tell_unknown(name, units.pieces)
             labels = examples.labels or ()
             self._splits[key] = Split.labelled(name, units, self.task, labels)
         return self._splits[key]
@@ -92,6 +94,23 @@ class Context:
             found[name] = max(found.get(name, 0), split.pieces.truncated)
         return found
 
+    def cautions(self) -> list[str]:
+        """What many texts lose on the way to the encoder, as far as tokenised, with remedies."""
+        cut: dict[str, float] = {}
+        unknown: dict[str, float] = {}
+        for (name, _), split in self._splits.items():
+            pieces = split.pieces
+            cut[name] = max(cut.get(name, 0.0), pieces.truncated / len(pieces))
+            unknown[name] = max(unknown.get(name, 0.0), self._unknown(pieces))
+        return cautions(cut, unknown, self.max_length, self.loaded.encoder.max_length)
+
+    def _unknown(self, pieces: Pieces) -> float:
+        """The share of word pieces that the vocabulary does not have, special ones left aside."""
+        tokenizer = self.loaded.tokenizer
+        special = tokenizer.num_special_tokens_to_add(pieces.second_starts is not None)
+        own = len(pieces.input_ids) - len(pieces) * special
+        return float((pieces.input_ids == tokenizer.unk_token_id).sum()) / max(1, own)
+
     def _tell_truncated(self, name: str, units: Units) -> None:
         pieces = units.pieces
         if pieces.truncated:
@@ -102,6 +121,14 @@ class Context:
             self.progress.warn(
                 f"{pieces.truncated:,} of {len(pieces):,} {name} {what} ({share:.1f}%) are longer "
                 f"than {self.max_length} word pieces and were cut; {remedy}."
+            )
+
+    def _tell_unknown(self, name: str, pieces: Pieces) -> None:
+        share = self._unknown(pieces)
+        if share > MANY_UNKNOWN:
+            self.progress.warn(
+                f"{share:.1%} of the word pieces of {name} are not in the encoder's vocabulary; "
+                "--model names an encoder for the language and script of these texts."
             )
 
     def embed(self, examples: Examples) -> np.ndarray:

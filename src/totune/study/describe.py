@@ -34,6 +34,7 @@ def describe(
             "columns": asdict(data.columns),
             "task": context.task.to_json(),
             "truncated": context.truncated(),
+            "cautions": context.cautions(),
             "notes": list(data.notes),
             "warnings": list(data.warnings),
             **data.provenance,

@@ -53,6 +53,8 @@ class Settings:
         fraction: share of the train rows that is used, stratified.
         split_seed: fixes the splits that are made where the data has none.
         metric: the metric that decides; the task's first if None.
+        positive_label: of two classes the one that F1 is of; if None, the second in the order of
+            the data (the hub's class names; numbers by value, words by alphabet).
         max_length: inputs are cut after this many word pieces (at most the encoder's own limit).
         per_device_train_batch_size: rows per optimizer step and process; if None, 32, or 16 where
             there are few train rows.
@@ -104,6 +106,7 @@ class Settings:
     fraction: float = 1.0
     split_seed: int = 0
     metric: str | None = None
+    positive_label: str | None = None
     max_length: int = 256
     per_device_train_batch_size: int | None = None
     tokens_per_batch: int | None = None
@@ -288,7 +291,9 @@ def prepare(data: Any, settings: Settings, progress: Progress) -> Context:
         progress.say(note)
     for warning in dataset.warnings:
         progress.warn(warning)
-    task = TASKS.get(dataset.columns.task).from_examples(dataset.train)
+    task = TASKS.get(dataset.columns.task).from_examples(dataset.train, dataset.classes)
+    if settings.positive_label is not None:
+        task = task.with_positive(settings.positive_label)
     metric = check_metric(settings.metric, task)
     loaded = load_encoder(settings.model)
     progress.say(loaded.note)

@@ -91,7 +91,8 @@ class StudyInfo:
     """`study.json`: what was compared, on what, where.
 
     Attributes:
-        data: name, digest, split sizes, columns, label names (classification), notes, warnings.
+        data: name, digest, split sizes, columns, label names (classification), notes, warnings,
+            cautions (what stands beside the advice).
         model: reference as given, resolved name, kind, fingerprint, parameters.
         metric: the metric that strategies are compared on ("accuracy", "pearson", ...).
         metrics: every reported metric, the main one first.

@@ -19,6 +19,7 @@ from totune.study.prepare import Settings, prepare
 from totune.study.records import RunRecord, StudyInfo
 from totune.study.run import TRAINED, build_model
 from totune.study.store import Store
+from totune.tasks.base import task_from_json
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ def reopen(
         others.append(f"its encoder ({info.model['name']}) is not {context.loaded.reference}")
     if others:
         raise ConfigError(f"{folder} is another study: {' and '.join(others)}.")
+    # Runs of an older version may count their classes in another order.
+    context.task = task_from_json(info.data["task"])
     found = (store.record(fingerprint) for fingerprint in info.runs)
     return context, info, [record for record in found if record is not None]
 

@@ -13,6 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from totune.data.examples import Examples, Label
+from totune.errors import ConfigError
 from totune.registry import Registry
 
 UNKNOWN = -100  # target of a label that training never saw: no loss, always a wrong prediction
@@ -38,10 +39,31 @@ class Task(ABC):
     @abstractmethod
     def metrics(self) -> tuple[str, ...]: ...
 
+    @property
+    def positive(self) -> str | None:
+        """The class that F1 is of where there are two; otherwise None."""
+        return None
+
     @classmethod
     @abstractmethod
-    def from_examples(cls, train: Examples) -> "Task":
-        """The label space of a training split."""
+    def from_examples(cls, train: Examples, order: Sequence[str] = ()) -> "Task":
+        """The label space of a training split.
+
+        Args:
+            train: the split.
+            order: the classes as their source orders them; empty where it does not.
+        """
+
+    def with_positive(self, label: str) -> "Task":
+        """The same label space with F1 being that of the class `label`.
+
+        Raises:
+            ConfigError: there are not two classes, or `label` is neither of them.
+        """
+        raise ConfigError(
+            f"positive_label={label!r} names the class that F1 is of where there are two classes; "
+            f"the task is {self.name}. Leave it out."
+        )
 
     @abstractmethod
     def targets(self, labels: Sequence[Label]) -> np.ndarray:

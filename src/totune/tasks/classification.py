@@ -1,6 +1,6 @@
 """One of several classes per text or pair: cross-entropy, accuracy, F1, Matthews."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +9,11 @@ from scipy.special import softmax
 from torch import Tensor
 from torch.nn import functional
 
+from totune.data.delimited import NUMBER
 from totune.data.examples import Examples, Label
+from totune.errors import ConfigError
 from totune.metrics import METRICS
+from totune.registry import did_you_mean
 from totune.tasks.base import TASKS, UNKNOWN, Task
 
 
@@ -20,7 +23,8 @@ class Classification(Task):
     """Single-label classification.
 
     Attributes:
-        labels: the class names in sorted order; with two, the second is the positive class of F1.
+        labels: the class names, in the order of their source where it declares one, else sorted
+            (numbers by value); with two, the second is the positive class of F1.
     """
 
     labels: tuple[str, ...]
@@ -33,9 +37,27 @@ class Classification(Task):
     def metrics(self) -> tuple[str, ...]:
         return ("accuracy", "f1", "matthews")
 
+    @property
+    def positive(self) -> str | None:
+        return self.labels[1] if len(self.labels) == 2 else None
+
     @classmethod
-    def from_examples(cls, train: Examples) -> "Classification":
-        return cls(tuple(sorted({str(label) for label in train.labels or ()})))
+    def from_examples(cls, train: Examples, order: Sequence[str] = ()) -> "Classification":
+        found = {str(label) for label in train.labels or ()}
+        ordered = order if found <= set(order) else _sorted(found)
+        return cls(tuple(label for label in ordered if label in found))
+
+    def with_positive(self, label: str) -> "Classification":
+        if len(self.labels) != 2:
+            raise ConfigError(
+                f"positive_label={label!r} names the class that F1 is of where there are two "
+                f"classes; here are {len(self.labels)}, and F1 is their mean. Leave it out."
+            )
+        if label not in self.labels:
+            hint = did_you_mean(label, self.labels)
+            raise ConfigError(f"positive_label={label!r} is none of the classes. {hint}")
+        other = next(name for name in self.labels if name != label)
+        return Classification((other, label))
 
     def targets(self, labels: Sequence[Label]) -> np.ndarray:
         place = {label: index for index, label in enumerate(self.labels)}
@@ -68,3 +90,9 @@ class Classification(Task):
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "labels": list(self.labels)}
+
+
+def _sorted(labels: Iterable[str]) -> list[str]:
+    """Numbers by value, anything else as text."""
+    names = sorted(labels)
+    return sorted(names, key=float) if all(map(NUMBER.fullmatch, names)) else names

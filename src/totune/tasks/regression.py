@@ -38,7 +38,7 @@ class Regression(Task):
         return ("pearson", "spearman", "mse")
 
     @classmethod
-    def from_examples(cls, train: Examples) -> "Regression":
+    def from_examples(cls, train: Examples, order: Sequence[str] = ()) -> "Regression":
         values = _scores(train.labels or ())
         return cls(min(values), max(values))
 

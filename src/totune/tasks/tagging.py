@@ -57,7 +57,7 @@ class Tagging(Task):
         return _types(self.labels) if self.scheme else ()
 
     @classmethod
-    def from_examples(cls, train: Examples) -> "Tagging":
+    def from_examples(cls, train: Examples, order: Sequence[str] = ()) -> "Tagging":
         sentences = _sentences(train.labels or ())
         found = {tag for tags in sentences for tag in tags}
         scheme = detect(sentences)

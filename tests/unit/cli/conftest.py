@@ -6,7 +6,7 @@ import pytest
 
 from totune.baselines.base import BASELINES
 from totune.data.examples import Examples
-from totune.export import save_baseline
+from totune.export import save_baseline, write_seen
 from totune.tasks.classification import Classification
 
 GOOD = ("a joy from start to finish", "a moving joy of a film", "great fun and real joy")
@@ -23,4 +23,5 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fitted = baseline.fit(train, task.targets(train.labels or ()), task, 0, None)
     about = {"columns": COLUMNS, "pairs": False, "max_length": 32, "model": "minilm"}
     save_baseline(folder, baseline, fitted, task, about)
+    write_seen(train, folder)
     return folder

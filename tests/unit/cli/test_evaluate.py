@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from sklearn.metrics import f1_score
+from tests.unit.cli.conftest import GOOD
 from typer.testing import CliRunner
 
 from totune.cli.app import app
@@ -70,3 +72,46 @@ def test_a_split_that_is_drawn_from_train_is_told(model: Path, tmp_path: Path):
     words = ["evaluate", str(model), str(tmp_path), "--json"]
     result = CliRunner().invoke(app, words, catch_exceptions=False)
     assert "test (2 rows) drawn from train" in result.stderr
+
+
+def test_columns_of_other_names_can_be_named(model: Path, tmp_path: Path):
+    path = write(tmp_path / "other.csv", ROWS.replace("review,verdict", "body,gold"))
+    for names in (("body", "gold"), ("1", "2")):
+        facts = json.loads(evaluate(model, path, "--text", names[0], "--label", names[1], "--json"))
+        assert facts["metrics"]["accuracy"] == pytest.approx(2 / 3)
+    with pytest.raises(DataError, match=r"no labels .* 'verdict' .*--label names another"):
+        evaluate(model, path, "--text", "body")
+
+
+@pytest.mark.parametrize("positive", ["pos", "neg"])
+def test_f1_is_that_of_the_class_that_is_named(model: Path, tmp_path: Path, positive: str):
+    path = write(tmp_path / "labelled.csv", ROWS + "dull,neg\na joy,pos\n")
+    words = (model, path, "--positive-label", positive)
+    facts = json.loads(evaluate(*words, "--json"))
+    truth, told = ["pos", "neg", "neg", "neg", "pos"], ["pos", "neg", "pos", "neg", "pos"]
+    assert facts["metrics"]["f1"] == pytest.approx(f1_score(truth, told, pos_label=positive))
+    assert facts["positive_label"] == positive
+    assert f"F1 is that of the class {positive!r}." in evaluate(*words)
+
+
+def test_rows_that_the_model_was_trained_on_are_told(model: Path, tmp_path: Path):
+    rows = "".join(f"{text},pos\n" for text in (*GOOD[:2], "what a joy"))
+    path = write(tmp_path / "labelled.csv", "review,verdict\n" + rows)
+    words = ["evaluate", str(model), str(path), "--json"]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    told = (
+        "Of 3 rows 2 (66.7%) have texts that the model was trained on: scores may be too high. "
+        "Measure on rows that training has not seen."
+    )
+    assert f"warning: {told}" in result.stderr
+    assert json.loads(result.stdout)["warnings"] == [told]
+    assert "warning" not in evaluate(model, write(tmp_path / "new.csv", ROWS))
+
+
+def test_labels_that_the_model_never_saw_are_told(model: Path, tmp_path: Path):
+    path = write(tmp_path / "labelled.csv", ROWS.replace("pos", "positive"))
+    facts = json.loads(evaluate(model, path, "--json"))
+    assert facts["warnings"] == [
+        "The labels of 1 row ('positive': 1) are none that the model knows (neg, pos): it cannot "
+        "predict them, and each counts as an error."
+    ]

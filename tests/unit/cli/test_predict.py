@@ -82,6 +82,14 @@ def test_a_missing_column_is_named(model: Path, tmp_path: Path):
         predict(model, path)
 
 
+@pytest.mark.parametrize("column", ["reviews", "2"])
+def test_a_column_of_another_name_can_be_named(model: Path, tmp_path: Path, column: str):
+    path = tmp_path / "other.csv"
+    path.write_text("id,reviews\n1,a joy\n2,a bore\n", encoding="utf-8")
+    rows = list(csv.DictReader(predict(model, path, "--text", column).splitlines()))
+    assert [row["prediction"] for row in rows] == ["pos", "neg"]
+
+
 def test_words_that_hold_spaces_stay_whole_in_a_table():
     rows = [
         {"tokens": ("to", "New York"), "tags": ("O", "B-LOC")},

@@ -194,3 +194,25 @@ def test_texts_alone(
 def test_texts_alone_need_one_that_looks_like_text() -> None:
     with pytest.raises(DataError, match="no column that looks like text"):
         find_texts(table(a=cycle("12"), b=cycle("xy")))
+
+
+def test_a_column_can_be_named_by_its_number() -> None:
+    plain = table(header=False, column1=cycle("ab"), column2=sentences("x"), column3=cycle("01"))
+    columns, _ = find_columns(plain, text="2", label="3")
+    assert (columns.text, columns.label) == ("column2", "column3")
+    assert find_texts(plain, "2") == ("column2", None)
+
+
+def test_a_column_that_is_called_by_a_number_comes_first() -> None:
+    named = table(**{"2": sentences("x"), "1": cycle("ab")})
+    columns, _ = find_columns(named, text="2", label="1")
+    assert (columns.text, columns.label) == ("2", "1")
+
+
+@pytest.mark.parametrize("number", ["0", "3"])
+def test_a_number_beyond_the_columns_is_refused(number: str) -> None:
+    two = table(verdict=cycle("ab"), review=sentences("x"))
+    with pytest.raises(
+        DataError, match=rf"no column {number} \(--text\): it has 2 columns.*review"
+    ):
+        find_columns(two, text=number)

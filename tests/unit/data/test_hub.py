@@ -54,6 +54,7 @@ def test_splits_and_class_names(asked: list[tuple[Any, ...]]) -> None:
     assert (data.columns.text, data.columns.pair) == ("premise", "hypothesis")
     assert [len(part) for part in data.splits().values()] == [36, 10, 4]
     assert set(data.train.labels or ()) == {"entailment", "neutral"}
+    assert data.classes == ("entailment", "neutral")
     assert data.name == "owner/tiny"
     assert any("hub:owner/tiny test is not used" in note for note in data.notes)
 

@@ -1,8 +1,11 @@
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from totune.data.examples import Columns, Examples
+from totune.data.inputs import read_texts
 from totune.data.sources import read_inputs
 from totune.errors import DataError
 
@@ -103,3 +106,77 @@ def test_lines_of_text_have_no_labels(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("one\ntwo\n", encoding="utf-8")
     assert len(read_inputs(path, Columns("text", "label"), labelled=True)) == 0
+
+
+NUMBERED = Columns("column2", "column1")  # of a file without header
+
+
+def test_columns_of_a_file_can_be_others_than_those_of_training(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tsv", "id\tsentence\tgold\n1\tgood\tx\n2\tbad\ty\n")
+    for named in ({"text": "sentence", "label": "gold"}, {"text": "2", "label": "3"}):
+        read = read_inputs(path, NUMBERED, named=named)
+        assert (read.texts, read.labels) == (("good", "bad"), ("x", "y"))
+    pairs = read_inputs(path, PAIR, named={"text": "2", "pair": "3"})
+    assert (pairs.texts, pairs.pairs) == (("good", "bad"), ("x", "y"))
+
+
+def test_a_text_file_of_training_s_columns_is_a_table(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.txt", "m\tone\nm\ttwo\ne\tthree\n")
+    assert read_inputs(path, NUMBERED).texts == ("one", "two", "three")
+    alone = written(tmp_path / "b.txt", "one\ntwo\n")
+    assert read_inputs(alone, NUMBERED).texts == ("one", "two")
+    pairs = Columns("column2", "column1", "column3")
+    two = written(tmp_path / "c.txt", "one\tother\n")
+    assert read_inputs(two, pairs).pairs == ("other",)
+    three = written(tmp_path / "d.txt", "0\tone\tother\n1\ttwo\tanother\n")
+    assert read_inputs(three, pairs).pairs == ("other", "another")
+
+
+def test_a_single_row_is_no_header_where_training_had_none(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", "m,one\n")
+    assert read_inputs(path, NUMBERED).texts == ("one",)
+    with pytest.raises(DataError, match=r"no column 'column2'.*index, sentence"):
+        read_inputs(written(tmp_path / "b.csv", "index,sentence\n0,one\n"), NUMBERED)
+
+
+FRAME = pd.DataFrame({"id": [1, 2], "text": ["good", "bad"]})
+
+
+@pytest.mark.parametrize(
+    "texts", [["good", "bad"], FRAME["text"], FRAME["text"].to_numpy(), iter(["good", "bad"])]
+)
+def test_texts_in_memory(texts: Any) -> None:
+    assert read_texts(texts, None, SINGLE).texts == ("good", "bad")
+
+
+def test_pairs_in_memory() -> None:
+    expected = Examples(("a",), pairs=("b",), rows=(0,))
+    assert read_texts("a", "b", PAIR) == expected
+    assert read_texts(["a"], ["b"], PAIR) == expected
+    assert read_texts([("a", "b")], None, PAIR) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "pairs", "columns", "message"),
+    [
+        (
+            FRAME,
+            None,
+            SINGLE,
+            r"texts is a DataFrame, .* \('id', 'text'\), such as frame\['text'\]",
+        ),
+        ({"text": ["a"]}, None, SINGLE, "texts is {'text': .* give a list of strings"),
+        (None, None, SINGLE, r"texts is None \(NoneType\), not a list of texts"),
+        (b"good", None, SINGLE, "texts is b'good' .*not a list of texts"),
+        ([None, 3.5], None, SINGLE, "Item 0 of the list is None, not a text"),
+        (["a", float("nan")], None, SINGLE, "Item 1 of the list is nan, not a text"),
+        (["a", "b"], ["c"], PAIR, "2 texts and 1 second text"),
+        (["a"], "b", PAIR, "pairs is 'b' .*not a list of texts"),
+        ("a", ["b"], PAIR, r"Item 0 of the list is \('a', \['b'\]\), not a pair"),
+        ("a", None, PAIR, "Item 0 of the list is 'a', not a pair of texts"),
+    ],
+    ids=str,
+)
+def test_what_is_no_text_is_refused(texts: Any, pairs: Any, columns: Columns, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_texts(texts, pairs, columns)

@@ -53,6 +53,29 @@ def test_a_limit_that_is_the_encoder_s_own_is_told_as_such(context: Context, tol
     assert told.warned[0].endswith("were cut; this encoder reads no more.")
 
 
+def test_many_cut_texts_are_a_caution_with_a_remedy(context: Context) -> None:
+    assert context.cautions() == []  # nothing was tokenised
+    context.split("train", Framing("joint"))
+    context.split("train", Framing("separate"))
+    assert context.cautions() == [
+        "Many texts are longer than 8 word pieces (train 100.0%), and what comes after these is "
+        "not read: raise --max-length (this encoder reads 40)."
+    ]
+    context.loaded.encoder.max_length = context.max_length
+    assert "this encoder reads no more" in context.cautions()[0]
+
+
+def test_many_unknown_pieces_are_a_caution(context: Context, told: Told) -> None:
+    texts = ("w1 w2 w3 w4", "w1 w2 w3 ᚠ", "w1 w2")
+    context.dataset.splits = lambda: {"dev": Examples(texts, ("a", "b", "a"))}  # type: ignore[method-assign]
+    context.split("dev", Framing("joint"))
+    assert context.cautions() == [
+        "Many word pieces are not in the encoder's vocabulary (dev 10.0%), so it cannot tell them "
+        "apart: name an encoder for the language and script of these texts with --model."
+    ]
+    assert told.warned[0].startswith("10.0% of the word pieces of dev are not in the encoder's")
+
+
 def test_the_largest_count_of_what_was_cut_is_kept(context: Context) -> None:
     context.max_length = 9
     context.split("train", Framing("joint"))

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import f1_score
 from torch.nn import functional
 
 from totune.data.examples import Examples
@@ -48,6 +49,45 @@ def test_classes_are_sorted_and_the_second_of_two_is_positive() -> None:
     targets = task.targets(["pos", "neg", "pos"])
     assert targets.tolist() == [1, 0, 1]
     assert task.evaluate(targets, np.array([1, 1, 1]))["f1"] == pytest.approx(0.8)
+
+
+def test_numbers_are_ordered_by_value() -> None:
+    assert Classification.from_examples(labelled("10", "9", "-1")).labels == ("-1", "9", "10")
+
+
+def test_the_order_of_the_source_holds_for_the_classes_of_train() -> None:
+    train = labelled("equivalent", "not_equivalent")
+    order = ("not_equivalent", "unsure", "equivalent")
+    task = Classification.from_examples(train, order)
+    assert task.labels == ("not_equivalent", "equivalent")
+    assert task.positive == "equivalent"
+
+
+@pytest.mark.parametrize("positive", ["neg", "pos"])
+def test_f1_is_that_of_the_class_that_is_named(positive: str) -> None:
+    rng = np.random.default_rng(0)
+    truth, answers = rng.choice(["neg", "pos"], size=(2, 50), p=[0.7, 0.3])
+    task = Classification(("neg", "pos")).with_positive(positive)
+    assert task.positive == positive
+    found = task.evaluate(task.targets(list(truth)), task.targets(list(answers)))
+    assert found["f1"] == pytest.approx(f1_score(truth, answers, pos_label=positive))
+
+
+@pytest.mark.parametrize(
+    ("task", "label", "message"),
+    [
+        (
+            Classification(("neg", "pos")),
+            "post",
+            "positive_label='post' is none of the classes.*pos",
+        ),
+        (CLASSES, "good", "positive_label='good' .* here are 3"),
+        (SCORES, "good", "positive_label='good' .* the task is regression"),
+    ],
+)
+def test_a_positive_class_must_be_one_of_two(task: Task, label: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        task.with_positive(label)
 
 
 def test_an_unseen_label_has_no_loss_and_is_always_wrong() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from totune.data.columns import find_columns, require
+from totune.data.columns import find_columns, resolve
 from totune.data.conll import is_conll
 from totune.data.files import decode, missing_file, read_bytes, table_stem, table_suffix
 from totune.data.readers import read_table
@@ -199,8 +199,8 @@ def _text_columns(table: Table, reading: Reading) -> list[list[Cell]]:
                 f"and a second one with --pair. Its columns: {', '.join(table.columns)}."
             ) from None
         text, pair = found.text, found.pair
-    columns = [require(table, text, "text")]
-    return columns if pair is None else [*columns, require(table, pair, "pair")]
+    named = [("text", text)] if pair is None else [("text", text), ("pair", pair)]
+    return [table.columns[resolve(table, column, option)] for option, column in named]
 
 
 def _split(
@@ -208,7 +208,7 @@ def _split(
 ) -> list[Corpus]:
     """A corpus per value of a column, in the order in which they come."""
     rows: dict[str, list[int]] = {}
-    values = require(table, by, "by")
+    values = table.columns[resolve(table, by, "by")]
     for at, value in enumerate(values):
         rows.setdefault((value or "").strip(), []).append(at)
     without = rows.pop("", [])
