@@ -73,7 +73,8 @@ def compare(
     context = prepare(data, chosen, progress)
     say_positive(context)
     track(chosen, store.folder, context)
-    members = chosen.check(context.dataset.columns.task)
+    columns = context.dataset.columns
+    members = chosen.check(columns.task, pairs=columns.pair is not None)
     runs: Runs = configurations(members, chosen.seed_list, context)
     left_out: list[str] = []
     if chosen.strategies is None:

@@ -132,7 +132,8 @@ class LabelCost(Analysis[Bench]):
     def _members(self, context: Context, settings: Settings) -> tuple[list[Member], list[int]]:
         names = self.strategies or (WORDS[context.task.per_word], *DEFAULTS)
         chosen = replace(settings, strategies=names, seeds=self.seeds)
-        return chosen.check(context.dataset.columns.task), chosen.seed_list
+        columns = context.dataset.columns
+        return chosen.check(columns.task, pairs=columns.pair is not None), chosen.seed_list
 
 
 def open_bench(

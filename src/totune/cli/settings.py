@@ -128,8 +128,9 @@ _STUDY_OPTIONS = [
         str | None,
         STUDY,
         "What is compared, with commas between (totune list strategies, totune list baselines); "
-        "if not named: tf-idf (for tagging: most-frequent-tag), feature-extraction, last-2, "
-        "gradual-unfreezing, stack-and-finetune, fine-tuning, adapters and lora.",
+        "if not named: tf-idf (for tagging: most-frequent-tag), sentence-embedding (for pairs), "
+        "feature-extraction, last-2, gradual-unfreezing, stack-and-finetune, fine-tuning, adapters "
+        "and lora.",
     ),
     option("seeds", str, STUDY, "How many seeds, or which: 3,7,11.", "3"),
     option(

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 Pooling = Literal["cls", "pooler", "mean", "max", "last-four", "none"]
-Layers = Literal["top", "scalar-mix", "normed-scalar-mix"]
+Layers = Literal["top", "mean", "scalar-mix", "normed-scalar-mix"]
 Reduction = Literal["cls", "mean", "max"]
 
 
@@ -35,8 +35,8 @@ class Readout:
     """How the encoder's states reach the head.
 
     Attributes:
-        layers: the top layer, or a learned scalar mix of all (Peters et al. 2018, 2019, 3.2), plain
-            or of layers that are normed over the batch.
+        layers: the top layer, the mean of all, or a learned scalar mix of all (Peters et al. 2018,
+            2019, 3.2), plain or of layers that are normed over the batch.
         pooling: `cls` the first token, `pooler` the pretrained pooler on it, `mean` or `max` over
             tokens, `last-four` the first token of the last four layers, concatenated (Hart, 2.1);
             `none` leaves the tokens to the head.
@@ -152,7 +152,7 @@ class Mixing(nn.Module):
         self.readout = readout
         self.depths = readout.depths(depth)
         self.width = width * (len(self.depths) if readout.pooling == "last-four" else 1)
-        mixes = readout.layers != "top"
+        mixes = readout.layers in ("scalar-mix", "normed-scalar-mix")
         self.scalar_mix = ScalarMix(len(self.depths), readout.reads_batch) if mixes else None
 
     def forward(
@@ -195,6 +195,8 @@ class Mixing(nn.Module):
     def _mix(self, layers: Sequence[Tensor], attention_mask: Tensor | None = None) -> Tensor:
         if self.readout.pooling == "last-four":
             return torch.cat([layer.float() for layer in layers], dim=-1)
+        if self.readout.layers == "mean":
+            return torch.stack([layer.float() for layer in layers]).mean(dim=0)
         if self.scalar_mix is None:
             return layers[0].float()
         mixed: Tensor = self.scalar_mix(layers, attention_mask)

@@ -39,17 +39,19 @@ def space_of(member: Member, context: Context) -> Space:
     made = member.create(context.facts)
     options = options_of(made)
     ranges = ranges_about(options, type(made))
+    unused: frozenset[str] = frozenset()
     if isinstance(made, Strategy):
         wants = wants_of(member.create_head({}), context.task)
         head = member.create_head(made.head_defaults(context.loaded.encoder, wants))
         ranges |= _of_head(ranges_about(options_of(head), type(head)))
         options |= _of_head(options_of(head))
+        unused = made.unused_options(head, wants)
     numbered = {"k": options["k"]} if member.strategy != made.name else {}
     fixed = {**numbered, **member.options}
     searched = {
         name: range_
         for name, range_ in ranges.items()
-        if name not in fixed and contains(range_, options[name])
+        if name not in fixed and name not in unused and contains(range_, options[name])
     }
     return Space(searched, fixed, {name: options[name] for name in searched})
 

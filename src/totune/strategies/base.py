@@ -9,7 +9,7 @@ from pydantic import Field
 from totune.data.units import Framing, PairEncoding
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import Layers, Pooling, Readout
-from totune.heads.base import Wants
+from totune.heads.base import Head, Wants
 from totune.model import Model
 from totune.ranges import Floats, Times
 from totune.registry import Registry
@@ -38,9 +38,9 @@ class Strategy(ABC):
     """A way of adapting an encoder to a task.
 
     Attributes:
-        layers: what the head reads: the `top` layer, a learned `scalar-mix` of all, or a
-            `normed-scalar-mix` of layers that are normed first, over the whole batch: then a
-            prediction depends on the rows beside it.
+        layers: what the head reads: the `top` layer, the `mean` of all, a learned `scalar-mix` of
+            all, or a `normed-scalar-mix` of layers that are normed first, over the whole batch:
+            then a prediction depends on the rows beside it. `auto` is what suits the strategy.
         pooling: how tokens become one vector, for heads that read one; `auto` is what the type's
             own sentence head reads: the pretrained pooler, or the first token under a head of two
             layers.
@@ -55,7 +55,7 @@ class Strategy(ABC):
     name: ClassVar[str]
     rule: ClassVar[Rule | None] = None
 
-    layers: Layers = "top"
+    layers: Literal[Layers, "auto"] = "top"
     pooling: Literal[Pooling, "auto"] = "auto"
     pair_encoding: Literal[PairEncoding, "auto"] = "auto"
     document_context: bool | Literal["auto"] = "auto"
@@ -75,10 +75,15 @@ class Strategy(ABC):
 
     def readout(self, encoder: Encoder, wants: Wants = "pooled") -> Readout:
         """How a head that reads `wants` reads `encoder`."""
+        layers = self.usual_layers(wants) if self.layers == "auto" else self.layers
         if self.pooling != "auto":
-            return Readout(self.layers, self.pooling)
+            return Readout(layers, self.pooling)
         pooled = wants.startswith("pooled")
-        return Readout(self.layers, self.usual_pooling(encoder) if pooled else "none")
+        return Readout(layers, self.usual_pooling(encoder) if pooled else "none")
+
+    def usual_layers(self, wants: Wants) -> Layers:
+        """The layers that `auto` stands for, under a head that reads `wants`."""
+        return "top"
 
     def usual_pooling(self, encoder: Encoder) -> Pooling:
         """The pooling that `auto` stands for."""
@@ -91,6 +96,10 @@ class Strategy(ABC):
     def data_defaults(self, facts: TrainingFacts) -> dict[str, Any]:
         """Options that follow from data and encoder, where the user names none."""
         return {} if self.rule is None else self.rule.options(facts)
+
+    def unused_options(self, head: Head, wants: Wants) -> frozenset[str]:
+        """Options, those of the head as `head.NAME`, that change nothing: no search tries them."""
+        return frozenset()
 
     def prepare(self, model: Model) -> None:  # noqa: B027 - most strategies insert nothing
         """Inserts this strategy's modules into the model."""

@@ -32,6 +32,7 @@ _TUNING = (
     *("fine-tuning", "adapters", "lora"),
 )
 DEFAULT_STRATEGIES = ("tf-idf", *_TUNING)
+DEFAULT_PAIR_STRATEGIES = ("tf-idf", "sentence-embedding", *_TUNING)
 DEFAULT_TAGGING_STRATEGIES = ("most-frequent-tag", *_TUNING)
 
 
@@ -138,17 +139,20 @@ class Settings:
         """Whether options are searched before the study's runs."""
         return self.search_trials is not None or self.search_seconds is not None
 
-    def members(self, task: TaskName | None) -> Sequence[str | Mapping[str, Any]]:
-        """What is compared, or what suits the task where nothing was named."""
+    def members(self, task: TaskName | None, pairs: bool) -> Sequence[str | Mapping[str, Any]]:
+        """What is compared, or what suits the data where nothing was named."""
         if self.strategies is not None:
             return self.strategies
-        return DEFAULT_TAGGING_STRATEGIES if task == "tagging" else DEFAULT_STRATEGIES
+        if task == "tagging":
+            return DEFAULT_TAGGING_STRATEGIES
+        return DEFAULT_PAIR_STRATEGIES if pairs else DEFAULT_STRATEGIES
 
-    def check(self, task: TaskName | None = None) -> list[Member]:
+    def check(self, task: TaskName | None = None, pairs: bool = False) -> list[Member]:
         """The members with their options; finds every fault before anything is loaded.
 
         Args:
             task: decides what is compared where nothing was named; if None, the task that was.
+            pairs: whether rows have two texts, which decides likewise.
 
         Raises:
             ConfigError: with all faults.
@@ -160,7 +164,7 @@ class Settings:
         except ConfigError as error:
             faults += error.faults
         try:
-            members = [Member.parse(spec, self.head) for spec in self.members(task or self.task)]
+            members = [Member.parse(spec, self.head) for spec in self.members(task or self.task, pairs)]
             check_members(members)
             members = assign_options(members, self.options)
             check_members(members)

@@ -18,10 +18,13 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
 
 def test_options_of_strategy_and_head_are_searched_from_their_defaults(context: Context) -> None:
     space = space_of(Member("fine-tuning"), context)
-    assert space.ranges["learning_rate"] == Floats(1e-5, 5e-4, log=True)
+    made = Member("fine-tuning").create(context.facts)
+    rate, epochs = made.learning_rate, made.num_train_epochs
+    assert space.ranges["learning_rate"] == Floats(rate / 5, rate * 5, log=True)
+    assert space.ranges["num_train_epochs"] == Ints(epochs // 2, 2 * epochs, log=True)
     assert space.ranges["schedule"] == Choices(("linear", "slanted-triangular"))
     assert space.ranges["head.dropout"] == Floats(0.0, 0.5)
-    assert space.defaults["learning_rate"] == 1e-4
+    assert (space.defaults["learning_rate"], space.defaults["num_train_epochs"]) == (rate, epochs)
     assert space.defaults["head.dropout"] == 0.1
     assert space.fixed == {}
     assert set(space.defaults) == set(space.ranges)
@@ -54,7 +57,7 @@ def test_the_number_in_a_name_is_set_by_hand(context: Context) -> None:
 def test_a_default_that_no_search_could_find_is_left_as_it_is(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    member = Member("feature-extraction")
+    member = Member("feature-extraction", {"solver": "gradient"})
     assert "head.dropout" in space_of(member, context).ranges
     strategy = type(member.create())
     monkeypatch.setattr(strategy, "head_defaults", lambda *_: {"dropout": 0.75})
@@ -79,3 +82,9 @@ def test_baselines_have_options_too(context: Context, name: str, searched: set[s
 )
 def test_a_range_as_plain_data(range_: Any, facts: dict[str, Any]) -> None:
     assert range_to_json(range_) == facts
+
+
+def test_a_solved_head_has_no_steps_to_search(context: Context) -> None:
+    assert space_of(Member("feature-extraction"), context).ranges == {}
+    learned = Member("feature-extraction", {"layers": "scalar-mix"})
+    assert "learning_rate" in space_of(learned, context).ranges

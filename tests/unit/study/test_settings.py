@@ -7,7 +7,12 @@ import pytest
 from totune.errors import ConfigError
 from totune.registry import build
 from totune.study.config import Member
-from totune.study.prepare import DEFAULT_STRATEGIES, DEFAULT_TAGGING_STRATEGIES, Settings
+from totune.study.prepare import (
+    DEFAULT_PAIR_STRATEGIES,
+    DEFAULT_STRATEGIES,
+    DEFAULT_TAGGING_STRATEGIES,
+    Settings,
+)
 
 
 def faults(**settings: Any) -> list[str]:
@@ -22,6 +27,8 @@ def test_the_default_settings_are_right() -> None:
     tagging = [member.strategy for member in settings.check("tagging")]
     assert tagging == list(DEFAULT_TAGGING_STRATEGIES)
     assert [member.strategy for member in Settings(task="tagging").check()] == tagging
+    pairs = [member.strategy for member in settings.check("regression", pairs=True)]
+    assert pairs == list(DEFAULT_PAIR_STRATEGIES)
     assert settings.seed_list == [0, 1, 2]
 
 
