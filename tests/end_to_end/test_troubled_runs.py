@@ -1,4 +1,4 @@
-"""Runs that fail, baselines that answer without the text, and runs that a budget leaves no time for."""
+"""Runs that fail, baselines that read no text, and runs that a budget leaves no time for."""
 
 import json
 from pathlib import Path

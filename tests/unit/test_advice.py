@@ -373,6 +373,7 @@ def test_what_has_converged_is_not_undertrained(dev: list[float], train: list[fl
             [0.69, 0.691, 0.691], [0.693, 0.674, 0.66], "predicts only '1'", id="one class"
         ),
         pytest.param([0.693, 0.692, 0.684], [0.7, 0.68, 0.67], None, id="hardly begun"),
+        pytest.param([0.092, 0.074, 0.07], [0.265, 0.092, 0.073], None, id="a mean learnt first"),
         pytest.param([0.8], [1.2], None, id="one epoch"),
     ],
 )

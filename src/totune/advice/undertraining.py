@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from totune.metrics import Metric
 from totune.study.records import EpochRecord, RunRecord
 
-SHARE = 0.25  # of what the dev loss fell in all: steady under a rate that decays to 0 linearly
-FALLING = 0.1  # share of itself that the dev loss loses in the second half
+FALLING = 0.1  # share of itself that the dev loss loses in the second half of the epochs
+STEADY = 0.25  # of what it fell in all; steady progress under a rate that decays to 0 linearly
 LEARNT = 0.25  # share of itself that the train loss loses where something was learnt
 SOLVED = 0.99  # train score, of at most 1, from which more epochs have nothing left to fit,
 SURE = 0.8  # once the train loss has fallen by this share
@@ -53,8 +53,8 @@ def is_undertrained(run: RunRecord, weak: bool, metric: Metric) -> bool:
     That is, one of three:
 
     - it gives one answer for every row;
-    - its dev loss was lowest at the end, over a quarter of its fall lay in the second half of the
-      phase, and it is either over a tenth of itself or the train loss has hardly fallen yet;
+    - its dev loss was lowest at the end, and lost over a tenth of itself in the second half of the
+      phase; or, where the train loss has hardly fallen yet, over a quarter of its whole fall;
     - the train loss has hardly fallen, by under a quarter of itself, and the strategy is weak.
 
     A run that stopped early, or has solved the training rows, is not under-trained.
@@ -71,8 +71,7 @@ def is_undertrained(run: RunRecord, weak: bool, metric: Metric) -> bool:
     if learnt >= SURE and _is_solved(last[-1], metric):
         return False
     barely = learnt < LEARNT and len(run.epochs) > 1
-    least = 0.0 if barely else FALLING
-    return bool(run.degenerate) or (weak and barely) or _is_falling(run, len(last), least)
+    return bool(run.degenerate) or (weak and barely) or _is_falling(run, len(last), barely)
 
 
 def _last_phase(run: RunRecord) -> list[EpochRecord]:
@@ -88,15 +87,15 @@ def _is_solved(last: EpochRecord, metric: Metric) -> bool:
     return metric.unit == "points" and last.train.get(metric.name, 0.0) >= SOLVED
 
 
-def _is_falling(run: RunRecord, length: int, least: float) -> bool:
-    """Whether the dev loss fell by `least` and more until the end, `length` epochs long."""
+def _is_falling(run: RunRecord, length: int, barely: bool) -> bool:
+    """Whether the dev loss fell until the end of the last phase, which is `length` epochs long."""
     start = _loss(run.epochs[0].train)  # next to that of an untrained head where epochs are short
     before = run.epochs[:-length][-1].dev if length < len(run.epochs) else run.epochs[0].train
     losses = [_loss(before), *(_loss(epoch.dev) for epoch in run.epochs[-length:])]
     half = losses[length // 2 :]
     middle, end = half[0], half[-1]
-    steady = middle - end > SHARE * (max(start, middle) - end)
-    return end == min(half) and steady and _fall(half) > least
+    steady = middle - end > STEADY * (max(start, middle) - end)
+    return end == min(half) and (_fall(half) > FALLING or (barely and steady))
 
 
 def _loss(metrics: Mapping[str, float]) -> float:
