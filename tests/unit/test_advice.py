@@ -296,6 +296,19 @@ def test_what_does_not_beat_a_constant_answer_keeps_nothing_open():
     found = (tuned + runs("tf-idf", [150, 270, 210], 1.0, targets=UNEVEN)).advise()
     assert verdicts(found) == {"tf-idf": "open"}
     assert (found.verdict, found.recommended) == ("recommended", "fine-tuning")
+    assert found.headline == (
+        "Tune: fine-tuning scores best (91 of 100 right), and nothing cheaper beats a constant "
+        "answer."
+    )
+
+
+def test_the_headline_sets_cheaper_strategies_apart_from_constant_answers():
+    rival = runs("last-2", [180] * 5, 5.0, targets=UNEVEN)
+    tuned = runs("fine-tuning", [20, 22, 24, 22, 20], 50.0, targets=UNEVEN)
+    assert (tuned + rival + always(0, UNEVEN)).advise().headline == (
+        "Tune: fine-tuning scores best (99 of 100 right), and every cheaper strategy is worse by "
+        "more than 0.5 points or does not beat a constant answer."
+    )
 
 
 def test_where_nothing_beats_majority_it_is_not_handed_over():

@@ -75,11 +75,14 @@ def headline(decision: Decision, basis: Basis) -> str:
     if choice is not best:
         near = f"is within {limit} of the best ({best.strategy})"
         return f"{start} {near} and {_saving(choice, best)} ({right})."
-    if not decision.cheaper:
+    below = sum(each.standing.cost < best.standing.cost for each in decision.entrants)
+    if not below:
         return f"{start} scores best ({right}) and is the cheapest."
-    return (
-        f"{start} scores best ({right}), and every cheaper strategy is worse by more than {limit}."
-    )
+    if not decision.cheaper:
+        return f"{start} scores best ({right}), and nothing cheaper beats a constant answer."
+    or_constant = " or does not beat a constant answer" if below > decision.cheaper else ""
+    worse = f"every cheaper strategy is worse by more than {limit}{or_constant}"
+    return f"{start} scores best ({right}), and {worse}."
 
 
 def _answer(strategy: str) -> str:
