@@ -10,7 +10,14 @@ import pytest
 from tests.end_to_end.commands import Ended
 from tests.end_to_end.conftest import Run, Start
 
-EPOCHS = ("--num-train-epochs", 6, "--set", "feature-extraction.patience=6")
+EPOCHS = (
+    "--num-train-epochs",
+    6,
+    "--set",
+    "feature-extraction.patience=6",
+    "--set",
+    "feature-extraction.solver=gradient",
+)
 
 
 def compare(data: Path, out: Path, *more: object, trials: int = 4) -> tuple[object, ...]:

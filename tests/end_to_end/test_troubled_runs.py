@@ -1,4 +1,4 @@
-"""Runs that fail, runs that come to nothing, and runs that a budget leaves no time for."""
+"""Runs that fail, baselines that read no text, and runs that a budget leaves no time for."""
 
 import json
 from pathlib import Path
@@ -34,17 +34,19 @@ def test_a_failed_run_is_counted_and_the_others_go_on(
     assert not list(study.glob("runs/*/checkpoint.pt"))
 
 
-def test_a_degenerate_run_is_counted_apart(totune: Run, data: Path, tmp_path: Path) -> None:
+def test_majority_has_its_row_and_is_no_trouble(totune: Run, data: Path, tmp_path: Path) -> None:
     study = tmp_path / "study"
     where = (data / "reviews.csv", "--model", data / "encoder", "--out", study)
     chosen = ("--strategies", "majority,tf-idf", "--seeds", 1)
     ended = totune("compare", *where, *chosen, "--json")
     assert ended.code == 0, ended.err
-    assert "warning: majority seed 0 predicts only" in ended.err
+    assert "warning: majority" not in ended.err
     standings = {one["strategy"]: one for one in ended.json["advice"]["standings"]}
-    assert standings["majority"]["degenerate"] == 1
-    assert standings["majority"]["seeds"] == 0
-    assert "predicts only" in (study / "report.md").read_text(encoding="utf-8")
+    found = standings["majority"]
+    assert (found["degenerate"], found["seeds"]) == (0, 1)
+    assert 0 < found["mean"] < 1
+    assert ended.json["advice"]["recommended"] != "majority"
+    assert "| majority" in (study / "report.md").read_text(encoding="utf-8")
 
 
 def test_a_study_without_a_finished_run_ends_with_1(

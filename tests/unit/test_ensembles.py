@@ -101,7 +101,7 @@ def test_costs_that_are_not_recorded_are_not_known(study: tuple[list[RunRecord],
 def test_runs_that_do_not_count_are_no_members(study: tuple[list[RunRecord], Arrays]):
     records, arrays = study
     records[0] = replace(records[0], status="failed")
-    records[2] = replace(records[2], degenerate="predicts only '1'")
+    records[2] = replace(records[2], status="failed")
     arrays["adapters/1"]["scores"][3, 0] = np.nan
     found = by_name(find_ensembles(records, arrays, METRIC_NAMES))
     assert set(found) == {"bitfit x 2 seeds", "tf-idf x 2 seeds", "3 best strategies"}

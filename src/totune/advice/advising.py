@@ -1,7 +1,7 @@
 """The advice: verdict, comparisons, and the sentences that tell them."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -9,16 +9,18 @@ from numpy.typing import NDArray
 
 from totune.advice import wording
 from totune.advice.comparing import Comparison, Raced, compare, find_best
-from totune.advice.deciding import Decision, Verdict, decide, find_smallest
+from totune.advice.deciding import Verdict, decide, find_smallest
 from totune.advice.effort import tell_effort
 from totune.advice.plain import finite
 from totune.advice.standings import Arrays, Entrant, Standing, TestSet, find_test_set, gather
+from totune.advice.undertraining import find_undertrained
 from totune.errors import ConfigError
 from totune.metrics import PADDING, Metric, get_metric
 from totune.search.records import SearchRecord
 from totune.study.records import RunRecord
 
 TOLERANCE = 0.005
+_ROUNDING = 1e-12  # the mean of equal scores may be off by that
 
 
 @dataclass(frozen=True)
@@ -26,16 +28,18 @@ class Advice:
     """What a study comes to, as plain data.
 
     Attributes:
-        verdict: "recommended"; "undecided" while a cheaper strategy may keep up; "none" if
-            nothing can be recommended (no usable run, no rival, nothing beats a constant answer).
-        headline: one sentence that answers "to tune or not to tune?".
+        verdict: "recommended"; "undecided" while a cheaper strategy may keep up, or one that is
+            possibly under-trained may be better; "none" if nothing can be recommended (no scored
+            run, no rival, nothing beats a constant answer).
+        headline: answers "to tune or not to tune?", and says what would settle an undecided case.
         metric: the name of the metric compared on, in whose scale all numbers are.
         tolerance: how much worse than the best is still good enough.
         recommended: the strategy to use, or None.
-        best: the strategy with the best mean, or None without a usable run.
-        leaning: the recommended strategy, or the one to use until the open ones are settled.
+        best: the strategy with the best mean, or None without a scored run.
+        leaning: the recommended strategy, or the one to use until the open ones are settled, or
+            None where all give a constant answer.
         standings: every strategy's runs, scores and costs, by name.
-        comparisons: every other usable strategy against the best, by name.
+        comparisons: every other scored strategy against the best, by name.
         more_seeds: if undecided, how many more seeds per strategy should decide, or None.
         test_rows: if undecided and seeds cannot decide, the least number of test rows that could.
         reasons: sentences on scores.
@@ -44,6 +48,7 @@ class Advice:
         smallest: a strategy that keeps up with the best and stores at most a fifth of what the
             leaning one does, the least of all that keep up; None where there is none.
         effort: sentences on how hard options were searched.
+        undertrained: by strategy that is possibly under-trained, the setting that trains it longer.
     """
 
     verdict: Verdict
@@ -62,6 +67,7 @@ class Advice:
     caveats: tuple[str, ...]
     smallest: str | None = None
     effort: tuple[str, ...] = ()
+    undertrained: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON knows it: numbers that are not finite become None."""
@@ -84,8 +90,10 @@ def advise(
     """Recommends the cheapest strategy not credibly worse than the best by over the tolerance.
 
     Cost is the mean of training and feature seconds per run; of equals, less storage is cheaper.
-    Failed and degenerate runs are left out of means, and counted. The order of the records does
-    not matter.
+    Failed runs are left out of means, and counted; degenerate runs are results like any other, but
+    what does not beat a constant answer is never recommended. Where a strategy is possibly
+    under-trained nothing found against it is credible, and the study is undecided. The order of the
+    records does not matter.
 
     Args:
         records: the runs of a study, all on the same test set.
@@ -111,57 +119,69 @@ def advise(
     if not entrants:
         return replace(_nothing(standings, metric, tolerance), effort=effort)
     floor = constant_score(test, measure)
-    constant = [e.strategy for e in entrants if measure.sign * e.standing.mean <= floor]
-    caveats = wording.caveats(standings, entrants, constant, test.targets, measure)
+    constant = {e.strategy for e in entrants if _score(e, measure) <= floor + _ROUNDING}
     best = _best(entrants, measure, raced)
+    weak = _weak(entrants, best, floor, measure)
+    undertrained = find_undertrained(records, weak | constant, measure)
     others = [entrant for entrant in entrants if entrant is not best]
     known = {comparison.strategy: comparison for comparison in raced.comparisons} if raced else {}
     rest = [entrant for entrant in others if entrant.strategy not in known]
     known |= {c.strategy: c for c in compare(best, rest, test, measure, tolerance)}
-    comparisons = [known[entrant.strategy] for entrant in others]
-    decision = decide(best, others, comparisons, best.strategy not in constant)
-    told = _told(decision, standings, entrants, comparisons, measure, tolerance, caveats)
-    return replace(told, effort=effort)
+    comparisons = [_as_trained(known[other.strategy], undertrained) for other in others]
+    decision = decide(best, others, comparisons, constant, undertrained)
+    smallest = find_smallest(decision, _without(entrants, constant), comparisons)
+    basis = wording.Basis(measure, tolerance, floor * measure.sign, undertrained)
+    return Advice(
+        verdict=decision.verdict,
+        headline=wording.headline(decision, basis),
+        metric=metric,
+        tolerance=tolerance,
+        recommended=_name(decision.leaning) if decision.verdict == "recommended" else None,
+        best=best.strategy,
+        leaning=_name(decision.leaning),
+        standings=tuple(standings),
+        comparisons=tuple(comparisons),
+        more_seeds=decision.more_seeds,
+        test_rows=decision.test_rows,
+        reasons=tuple(wording.reasons(best, comparisons, basis)),
+        costs=tuple(wording.costs(decision, _without(entrants, constant), smallest, basis)),
+        caveats=tuple(wording.caveats(standings, decision, constant, test.targets, basis)),
+        smallest=_name(smallest),
+        effort=effort,
+        undertrained=undertrained,
+    )
+
+
+def _score(entrant: Entrant, metric: Metric) -> float:
+    """The mean, higher being better."""
+    return metric.sign * entrant.standing.mean
+
+
+def _name(entrant: Entrant | None) -> str | None:
+    return None if entrant is None else entrant.strategy
+
+
+def _without(entrants: Sequence[Entrant], left_out: Collection[str]) -> list[Entrant]:
+    return [entrant for entrant in entrants if entrant.strategy not in left_out]
+
+
+def _weak(entrants: Sequence[Entrant], best: Entrant, floor: float, metric: Metric) -> set[str]:
+    """Who is not yet half as far above a constant answer as the best is."""
+    half = floor + (_score(best, metric) - floor) / 2
+    return {entrant.strategy for entrant in entrants if _score(entrant, metric) < half}
+
+
+def _as_trained(comparison: Comparison, undertrained: Collection[str]) -> Comparison:
+    """A finding, which is not credible where the strategy might only need longer training."""
+    if comparison.strategy in undertrained and comparison.verdict == "credibly worse":
+        return replace(comparison, verdict="worse as trained")
+    return comparison
 
 
 def _best(entrants: Sequence[Entrant], metric: Metric, raced: Raced | None) -> Entrant:
     """The best of a race, where there was one, else that of the means."""
     named = [entrant for entrant in entrants if raced and entrant.strategy == raced.best]
     return named[0] if named else find_best(entrants, metric)
-
-
-def _told(
-    decision: Decision,
-    standings: Sequence[Standing],
-    entrants: Sequence[Entrant],
-    comparisons: Sequence[Comparison],
-    metric: Metric,
-    tolerance: float,
-    caveats: Sequence[str],
-) -> Advice:
-    leaning = decision.leaning
-    others = [entrant for entrant in entrants if entrant is not leaning]
-    smallest = find_smallest(decision, entrants, comparisons)
-    told = wording.costs(leaning, others)
-    if smallest is not None:
-        told.insert(0, wording.saves_storage(smallest, decision, metric, tolerance))
-    return Advice(
-        verdict=decision.verdict,
-        headline=wording.headline(decision, metric, tolerance, alone=not others),
-        metric=metric.name,
-        tolerance=tolerance,
-        recommended=leaning.strategy if decision.verdict == "recommended" else None,
-        best=decision.best.strategy,
-        leaning=leaning.strategy,
-        standings=tuple(standings),
-        comparisons=tuple(comparisons),
-        more_seeds=decision.more_seeds,
-        test_rows=decision.test_rows,
-        reasons=tuple(wording.reasons(decision.best, comparisons, metric, tolerance)),
-        costs=tuple(told),
-        caveats=tuple(caveats),
-        smallest=None if smallest is None else smallest.strategy,
-    )
 
 
 def _nothing(standings: Sequence[Standing], metric: str, tolerance: float) -> Advice:

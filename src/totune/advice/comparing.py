@@ -9,7 +9,8 @@ from totune.advice.standings import Entrant, TestSet
 from totune.metrics import Metric
 from totune.statistics import Paired, hedges_g, holm, paired_bootstrap, seeds_needed, welch
 
-Finding = Literal["credibly worse", "as good", "open"]
+# "worse as trained": possibly under-trained, so what is found against it is not credible
+Finding = Literal["credibly worse", "as good", "open", "worse as trained"]
 
 ALPHA = 0.05
 SEEDS_TO_START = 3  # fewer give a t interval nobody can use

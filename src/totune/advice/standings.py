@@ -1,4 +1,4 @@
-"""Where each strategy stands: its usable runs, their scores and what they cost."""
+"""Where each strategy stands: its scored runs, their scores and what they cost."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,15 +21,15 @@ Arrays = Mapping[str, Mapping[str, NDArray[Any]]]
 
 @dataclass(frozen=True)
 class Standing:
-    """One strategy in numbers; scores in the metric's own scale, over usable runs.
+    """One strategy in numbers; scores in the metric's own scale, over scored runs.
 
     Attributes:
-        runs: how many runs there are, usable or not.
+        runs: number of runs, scored or not.
         failed: runs that ended with an error.
-        degenerate: runs whose result is useless.
+        degenerate: scored runs that give one answer; they count in the mean like any other.
         unscored: finished runs without finite test predictions.
-        seeds: usable runs: the rest.
-        mean: nan without a usable run.
+        seeds: scored runs.
+        mean: nan without a scored run.
         std: over seeds (n - 1); nan for fewer than two.
         low: lower end of the 95% t interval over seeds; nan for fewer than two.
         high: its upper end.
@@ -69,6 +69,13 @@ class Entrant:
     @property
     def strategy(self) -> str:
         return self.standing.strategy
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether every run gives all rows one answer."""
+        answers = self.predictions.reshape(len(self.predictions), -1)
+        same = bool((answers == answers[:, :1]).all())
+        return same or self.standing.degenerate == self.standing.seeds
 
 
 @dataclass(frozen=True)
@@ -118,8 +125,8 @@ def gather(
 
 
 def is_usable(run: RunRecord, arrays: Arrays) -> bool:
-    """Whether a run counts: finished, not degenerate, with finite test predictions."""
-    if run.status != "finished" or run.degenerate:
+    """Whether a run counts: finished, with finite test predictions, whatever they are."""
+    if run.status != "finished":
         return False
     found = arrays.get(run.fingerprint, {}).get("predictions")
     return found is not None and bool(np.isfinite(found).all())
@@ -129,7 +136,7 @@ def _standing(
     strategy: str, runs: list[RunRecord], scores: list[float], usable: list[RunRecord]
 ) -> Standing:
     failed = [run for run in runs if run.status == "failed"]
-    degenerate = [run for run in runs if run.status == "finished" and run.degenerate]
+    degenerate = [run for run in usable if run.degenerate]
     found = summary(scores) if scores else None
     costs = [run.costs for run in usable if run.costs is not None]
     troubles = [run.error for run in failed] + [run.degenerate for run in degenerate]
@@ -138,7 +145,7 @@ def _standing(
         runs=len(runs),
         failed=len(failed),
         degenerate=len(degenerate),
-        unscored=len(runs) - len(failed) - len(degenerate) - len(usable),
+        unscored=len(runs) - len(failed) - len(usable),
         seeds=len(usable),
         mean=found.mean if found else math.nan,
         std=found.std if found else math.nan,

@@ -1,8 +1,12 @@
-"""The sentences of an advice. Bounded scores are told as points (times 100)."""
+"""The sentences of an advice, for someone who labels texts: "87 of 100 right" for an accuracy.
+
+Other bounded scores, and differences, are given in points (times 100).
+"""
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
@@ -11,10 +15,10 @@ from totune.advice.comparing import Comparison
 from totune.advice.deciding import Decision
 from totune.advice.standings import Entrant, Standing
 from totune.metrics import Metric
-from totune.statistics import MOST_SEEDS
 
 FEW_SEEDS = 5
 TINY_TEST_ROWS = 200
+MOST_REMEDIES = 2  # in the headline
 
 # The question is "to tune or not to tune?"; what each strategy, by its label, says to it.
 _ANSWERS = {
@@ -27,24 +31,58 @@ _ANSWERS = {
     "bitfit": "Tune few parameters",
     "feature-extraction": "Do not tune",
 }
+_RIGHT = {"accuracy": "right", "token-accuracy": "words right"}
 _LAST_K = re.compile(r"last-\d+")
 
 
-def headline(decision: Decision, metric: Metric, tolerance: float, alone: bool) -> str:
-    """One sentence that answers the question; `alone` if there is one usable strategy."""
-    limit = amount(tolerance, metric)
-    if decision.verdict == "none":
-        return _no_verdict(decision.best.strategy, alone)
+@dataclass(frozen=True)
+class Basis:
+    """What all sentences of an advice refer to.
+
+    Attributes:
+        metric: the study's.
+        tolerance: how much worse than the best is still good enough.
+        constant: score of the best constant answer.
+        undertrained: by strategy that is possibly under-trained, the setting that trains it longer.
+    """
+
+    metric: Metric
+    tolerance: float
+    constant: float
+    undertrained: Mapping[str, str]
+
+    @property
+    def limit(self) -> str:
+        """The tolerance with its unit."""
+        return amount(self.tolerance, self.metric)
+
+
+def headline(decision: Decision, basis: Basis) -> str:
+    """What to use, how good it is, and what would settle what is not certain."""
+    choice, best, limit = decision.leaning, decision.best, basis.limit
+    if decision.verdict == "none" or choice is None:
+        return _no_verdict(best, alone=len(decision.entrants) == 1, basis=basis)
+    right = score(choice.standing.mean, basis.metric)
     if decision.verdict == "undecided":
-        return _undecided(decision, limit, metric)
-    choice, best = decision.leaning, decision.best
+        told = [f"Use {choice.strategy} for now ({right}); not yet certain."]
+        if decision.blockers:
+            told.append(_blocked(decision, basis))
+        if decision.undertrained:
+            told.append(_train_longer(decision.undertrained, basis))
+        return " ".join(told)
     answer = _answer(choice.strategy)
     start = f"{answer}: {choice.strategy}" if answer else f"Use {choice.strategy}: it"
     if choice is not best:
-        return f"{start} is within {limit} of the best ({best.strategy}) and {_saving(decision)}."
+        near = f"is within {limit} of the best ({best.strategy})"
+        return f"{start} {near} and {_saving(choice, best)} ({right})."
+    below = sum(each.standing.cost < best.standing.cost for each in decision.entrants)
+    if not below:
+        return f"{start} scores best ({right}) and is the cheapest."
     if not decision.cheaper:
-        return f"{start} scores best and is the cheapest."
-    return f"{start} scores best, and every cheaper strategy is worse by more than {limit}."
+        return f"{start} scores best ({right}), and nothing cheaper beats a constant answer."
+    or_constant = " or does not beat a constant answer" if below > decision.cheaper else ""
+    worse = f"every cheaper strategy is worse by more than {limit}{or_constant}"
+    return f"{start} scores best ({right}), and {worse}."
 
 
 def _answer(strategy: str) -> str:
@@ -55,74 +93,93 @@ def _answer(strategy: str) -> str:
     return _ANSWERS.get(strategy, "")
 
 
-def _no_verdict(best: str, alone: bool) -> str:
+def _no_verdict(best: Entrant, alone: bool, basis: Basis) -> str:
     if alone:
-        return f"No verdict: only {best} has usable runs, so it has no rival."
-    return f"Neither: no strategy beats a constant answer, not even the best ({best})."
+        told = f"No verdict: only {best.strategy} has usable runs, so it has no rival."
+    else:
+        constant = score(basis.constant, basis.metric)
+        told = f"Neither: nothing beats a constant answer (the same for every text: {constant})."
+    if basis.undertrained:
+        told += f" {_train_longer(sorted(basis.undertrained), basis)}"
+    return told
 
 
-def _undecided(decision: Decision, limit: str, metric: Metric) -> str:
-    choice, best = decision.leaning, decision.best
-    state = "leads" if choice is best else f"keeps up with the best ({best.strategy})"
+def _blocked(decision: Decision, basis: Basis) -> str:
+    """Which cheaper strategies may keep up, and what would settle it."""
     names = [blocker.strategy for blocker in decision.blockers]
-    return (
-        f"Undecided: {choice.strategy} {state} so far, but whether the cheaper {_either(names)} "
-        f"keeps up within {limit} is open; {what_decides(decision, metric)}."
-    )
-
-
-def what_decides(decision: Decision, metric: Metric) -> str:
-    """What would settle the open comparisons: more seeds, more test rows, or neither."""
+    told = f"The cheaper {_listed(names, 'or')} may do as well (within {basis.limit})"
     if decision.more_seeds is not None:
-        seeds = f"{decision.more_seeds} more {_plural(decision.more_seeds, 'seed')} per strategy"
+        seeds = min(entrant.standing.seeds for entrant in decision.entrants) + decision.more_seeds
         single = any(math.isnan(blocker.low) for blocker in decision.blockers)
-        return f"{seeds} {'would show how far seeds matter' if single else 'should decide'}"
+        effect = "would show how much seeds matter" if single else "should settle it"
+        more = f"{decision.more_seeds} more {_plural(decision.more_seeds, 'seed')} per strategy"
+        return f"{told}: {more} {effect} (--seeds {seeds})."
     if decision.test_rows is not None:
-        return (
-            "more seeds cannot decide it on this test set; that takes at least "
-            f"{decision.test_rows:,} test {metric.row}s"
-        )
-    return f"it is so close to the limit that {MOST_SEEDS} seeds would not decide it"
+        rows = f"{decision.test_rows:,} test {basis.metric.row}s"
+        now = f"{decision.best.predictions.shape[1]:,}"
+        return f"{told}: more seeds would not settle it, about {rows} might (now {now})."
+    rows = f"test {basis.metric.row}s"
+    return f"{told}: neither more seeds nor more {rows} would soon settle it, so choose by cost."
 
 
-def reasons(
-    winner: Entrant, comparisons: Sequence[Comparison], metric: Metric, tolerance: float
-) -> list[str]:
+def _train_longer(names: Sequence[str], basis: Basis) -> str:
+    """What to do about strategies that are possibly under-trained; few are named with the remedy.
+
+    The remedy of each other one stands in its own sentence.
+    """
+    are, each = ("is", "it") if len(names) == 1 else ("are", "them")
+    told = f"{_listed(names, 'and')} {are} possibly under-trained: train {each} longer"
+    if len(names) > MOST_REMEDIES:
+        return f"{told} (settings below)."
+    return f"{told} ({' '.join(_remedy(name, basis) for name in names)})."
+
+
+def _remedy(strategy: str, basis: Basis) -> str:
+    return f"--set {basis.undertrained[strategy]}"
+
+
+def reasons(best: Entrant, comparisons: Sequence[Comparison], basis: Basis) -> list[str]:
     """Who is best, and what is known of each other strategy, nearest first."""
-    best = winner.standing
+    found, metric = best.standing, basis.metric
     spread = (
-        f"mean of {best.seeds} seeds, 95% interval {_range(best.low, best.high, metric)}"
-        if best.seeds > 1
+        f"mean of {found.seeds} seeds, 95% interval {_range(found.low, found.high, metric)}"
+        if found.seeds > 1
         else "one seed"
     )
-    lines = [
-        f"{best.strategy} scores best: {amount(best.mean, metric, 1)} {metric.name} ({spread})."
-    ]
+    lines = [f"{best.strategy} scores best: {score(found.mean, metric, 1)} ({spread})."]
     for comparison in sorted(comparisons, key=lambda c: (c.difference, c.strategy)):
-        lines.append(_finding(comparison, metric, tolerance))
+        lines.append(_finding(comparison, basis))
     return lines
 
 
-def _finding(comparison: Comparison, metric: Metric, tolerance: float) -> str:
-    limit = amount(tolerance, metric)
+def _finding(comparison: Comparison, basis: Basis) -> str:
+    name, limit, metric = comparison.strategy, basis.limit, basis.metric
     gap = f"{amount(comparison.difference, metric)} behind {comparison.best}"
+    longer = ""
+    if name in basis.undertrained:
+        longer = f" It is possibly under-trained: train it longer ({_remedy(name, basis)})."
     if math.isnan(comparison.low):
-        return (
-            f"{comparison.strategy} is open: {gap}, but with one seed on either side how far "
-            "seeds matter is unknown."
-        )
-    gap += f" (simultaneous 95% interval {_range(comparison.low, comparison.high, metric, 2)})"
+        return f"{name} is open: {gap}, but one seed does not show how much seeds matter.{longer}"
+    gap += f" (95% interval {_range(comparison.low, comparison.high, metric, 2)})"
     return {
-        "credibly worse": f"{comparison.strategy} is credibly worse by more than {limit}: {gap}.",
-        "as good": f"{comparison.strategy} is as good within {limit}: {gap}.",
-        "open": f"{comparison.strategy} is open: {gap}; the limit of {limit} lies inside.",
+        "credibly worse": f"{name} is credibly worse by more than {limit}: {gap}.",
+        "as good": f"{name} is as good within {limit}: {gap}.{longer}",
+        "open": f"{name} may or may not be worse by more than {limit}: {gap}.{longer}",
+        "worse as trained": f"{name} is worse as trained here: {gap}.{longer}",
     }[comparison.verdict]
 
 
-def costs(choice: Entrant, others: Sequence[Entrant]) -> list[str]:
+def costs(
+    decision: Decision, others: Sequence[Entrant], smallest: Entrant | None, basis: Basis
+) -> list[str]:
     """What the choice costs beside each other strategy, cheapest first."""
+    choice = decision.leaning
+    if choice is None:
+        return []
     ordered = sorted(others, key=lambda entrant: entrant.standing.cost)
-    lines = [_cost(choice.standing, other.standing) for other in ordered]
+    lines = [_cost(choice.standing, each.standing) for each in ordered if each is not choice]
+    if smallest is not None:
+        lines.insert(0, _saves_storage(smallest, choice, decision.best, basis))
     return [line for line in lines if line]
 
 
@@ -141,11 +198,10 @@ def _cost(mine: Standing, theirs: Standing) -> str:
     return f"{line}."
 
 
-def saves_storage(smallest: Entrant, decision: Decision, metric: Metric, tolerance: float) -> str:
+def _saves_storage(smallest: Entrant, choice: Entrant, best: Entrant, basis: Basis) -> str:
     """One sentence on what stores least, for who keeps many tasks on one encoder."""
-    mine, theirs = smallest.standing, decision.leaning.standing
-    near = f"keeps within {amount(tolerance, metric)} of the best"
-    state = "scores best" if smallest is decision.best else near
+    mine, theirs = smallest.standing, choice.standing
+    state = "scores best" if smallest is best else f"keeps within {basis.limit} of the best"
     time = _times(mine.seconds, theirs.seconds, ("faster", "about as fast", "slower"))
     speed = f"; it trains {time}" if time else ""
     return (
@@ -155,9 +211,9 @@ def saves_storage(smallest: Entrant, decision: Decision, metric: Metric, toleran
     )
 
 
-def _saving(decision: Decision) -> str:
-    mine, best = decision.leaning.standing, decision.best.standing
-    time = _times(mine.seconds, best.seconds, ("faster", "about as fast", "slower"))
+def _saving(choice: Entrant, best: Entrant) -> str:
+    mine, theirs = choice.standing.seconds, best.standing.seconds
+    time = _times(mine, theirs, ("faster", "about as fast", "slower"))
     return f"trains {time}" if time else "costs less"
 
 
@@ -174,13 +230,14 @@ def _times(mine: float, theirs: float, words: tuple[str, str, str]) -> str:
 
 def caveats(
     standings: Sequence[Standing],
-    entrants: Sequence[Entrant],
-    constant: Sequence[str],
+    decision: Decision,
+    constant: Collection[str],
     targets: NDArray[Any],
-    metric: Metric,
+    basis: Basis,
 ) -> list[str]:
     """What may spoil the advice: lost runs, few seeds, a tiny test set, no better than chance."""
-    rows, seeds = len(targets), min(entrant.standing.seeds for entrant in entrants)
+    metric = basis.metric
+    rows, seeds = len(targets), min(entrant.standing.seeds for entrant in decision.entrants)
     classes = targets.dtype.kind in "iu" and not metric.per_word
     unseen = int((targets < 0).sum()) if classes else 0
     lines = lost(standings)
@@ -199,11 +256,21 @@ def caveats(
             f"{unseen} of {rows} test rows have a label that training never saw; no strategy "
             "can get them right."
         )
-    return lines + [f"{strategy} does not beat a constant answer." for strategy in constant]
+    choice = "" if decision.leaning is None else decision.leaning.strategy
+    if decision.verdict != "none" and choice in basis.undertrained:
+        lines.append(_train_longer([choice], basis))
+    baselines = {
+        e.strategy for e in decision.entrants if e.is_constant and not e.standing.degenerate
+    }
+    bad = sorted(set(constant) - baselines)
+    if bad:
+        does = "does" if len(bad) == 1 else "do"
+        lines.append(f"{_listed(bad, 'and')} {does} not beat a constant answer.")
+    return lines
 
 
 def lost(standings: Sequence[Standing]) -> list[str]:
-    """What became of the runs that do not count, and which costs are not known."""
+    """Which runs do not count, which give one answer, and which costs are not known."""
     return [line for standing in standings for line in _lost(standing)]
 
 
@@ -216,8 +283,7 @@ def _lost(standing: Standing) -> list[str]:
     if standing.degenerate:
         cause = "" if standing.failed else why
         lines.append(
-            f"{standing.degenerate} {of} came out degenerate{cause}; the mean leaves them out, "
-            "but it may happen again."
+            f"{standing.degenerate} {of} came out degenerate{cause}; the mean counts them in."
         )
     if standing.unscored:
         lines.append(f"{standing.unscored} {of} left no finite test predictions.")
@@ -226,6 +292,16 @@ def _lost(standing: Standing) -> list[str]:
     elif math.isinf(standing.seconds):
         lines.append(f"The costs of {standing.strategy} are not recorded; it counts as dearest.")
     return lines
+
+
+def score(value: float, metric: Metric, decimals: int = 0) -> str:
+    """A mean score in a sentence: "87 of 100 right", or "62.5 points span-f1"."""
+    if metric.name not in _RIGHT:
+        return f"{amount(value, metric, 1)} {metric.name}"
+    text = f"{100 * value:.{decimals}f}"
+    if value < 1 and float(text) == 100:
+        text = f"{100 * value:.1f}"
+    return f"{text} of 100 {_RIGHT[metric.name]}"
 
 
 def amount(value: float, metric: Metric, decimals: int = 2) -> str:
@@ -263,8 +339,8 @@ def size(count: float) -> str:
     return f"{count / 1e9:.3g} GB"
 
 
-def _either(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+def _listed(names: Sequence[str], last: str) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
 def _plural(count: int, noun: str) -> str:

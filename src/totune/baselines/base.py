@@ -44,11 +44,13 @@ class Baseline(ABC):
     Attributes:
         tasks: the names of the tasks it can do.
         needs_encoder: whether it reads vectors of the encoder.
+        reads_text: whether its answer depends on the row; one that does not is constant by nature.
     """
 
     name: ClassVar[str]
     tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
     needs_encoder: ClassVar[bool] = False
+    reads_text: ClassVar[bool] = True
 
     @property
     def label(self) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from totune.tasks.regression import Regression
 @dataclass(frozen=True)
 class Majority(Baseline):
     """The most frequent label for every row, the mean for scores."""
+
+    reads_text: ClassVar[bool] = False
 
     def fit(
         self, train: Examples, targets: np.ndarray, task: Task, seed: int, embed: Embed | None

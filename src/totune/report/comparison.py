@@ -19,7 +19,7 @@ def comparison_table(info: StudyInfo, records: Sequence[RunRecord], advice: Advi
                 word(group.strategy),
                 *(_score_cell(group, metric) for metric in info.metrics),
                 _runs_cell(group, info.metric),
-                *_against_cells(info, group, against.get(group.strategy), advice.best),
+                *_against_cells(info, group, against.get(group.strategy), advice),
             ),
             mark_of(group.strategy, advice),
         )
@@ -49,7 +49,7 @@ def _comparison_notes(info: StudyInfo, advice: Advice) -> tuple[str, ...]:
         f"Behind the best in {formatting.metric_name(info.metric)}, with its interval "
         f"over seeds and test {unit}{apart}; the intervals hold together with 95% confidence. As "
         f"good: credibly within {limit} of the best. Credibly worse: credibly further. Open: "
-        "neither.",
+        "neither. Worse as trained: further, but possibly for want of training.",
     )
 
 
@@ -77,24 +77,25 @@ def _score_cell(group: Runs, metric: str) -> Cell:
 
 
 def _runs_cell(group: Runs, metric: str) -> Cell:
-    """How many runs count, and what became of the others."""
+    """How many runs count, what became of the others, and how many are degenerate."""
     usable, total = len(group.values(metric)), len(group.records)
     failed, degenerate = len(group.failed), len(group.degenerate)
-    unscored = total - usable - failed - degenerate
-    lost = ((failed, "failed"), (degenerate, "degenerate"), (unscored, "without a score"))
-    detail = ", ".join(f"{count} {what}" for count, what in lost if count)
+    unscored = total - usable - failed
+    kinds = ((failed, "failed"), (degenerate, "degenerate"), (unscored, "without a score"))
+    detail = ", ".join(f"{count} {what}" for count, what in kinds if count)
     return Cell(usable, str(usable) if usable == total else f"{usable} of {total}", detail)
 
 
 def _against_cells(
-    info: StudyInfo, group: Runs, found: Comparison | None, best: str | None
+    info: StudyInfo, group: Runs, found: Comparison | None, advice: Advice
 ) -> tuple[Cell, Cell, Cell]:
     metric = info.metric
     dash = Cell(None, formatting.MISSING)
+    brief = "possibly under-trained" if group.strategy in advice.undertrained else ""
     if found is None:
         waiting = "not run on all rows" if info.settings.get("race_fraction") else "not run yet"
         lost = "no usable run" if group.records else waiting
-        return dash, dash, word("best" if group.strategy == best else lost)
+        return dash, dash, word("best" if group.strategy == advice.best else lost, brief)
     ends = formatting.interval(metric, found.low, found.high)
     behind = number(
         found.difference,
@@ -103,7 +104,7 @@ def _against_cells(
     )
     known = math.isfinite(found.p)
     p = number(found.p_adjusted, formatting.p_value(found.p_adjusted)) if known else dash
-    return behind, p, word(found.verdict)
+    return behind, p, word(found.verdict, brief)
 
 
 def mark_of(strategy: str, advice: Advice) -> str:

@@ -21,9 +21,9 @@ class Group:
     """The runs of one strategy under one metric.
 
     Attributes:
-        values: one value per usable run.
-        odd: the values of degenerate runs, which are drawn apart and count in no mean.
-        mean: over usable runs, with its 95% interval (None for fewer than two).
+        values: the values of usable runs that are not degenerate.
+        odd: the values of degenerate runs, which are drawn as crosses.
+        mean: over all usable runs, with its 95% interval (None for fewer than two).
         box: lower quartile, median and upper quartile, or None for fewer than five runs.
     """
 
@@ -113,8 +113,7 @@ def box_figure(info: StudyInfo, records: Sequence[RunRecord], metric: str) -> Bo
     groups = tuple(group for group in found if group.values or group.odd)
     if not groups:
         return None
-    shown = [value for group in groups for value in group.values]
-    shown = shown or [value for group in groups for value in group.odd]
+    shown = _known(value for group in groups for value in (*group.values, group.mean))
     limits = _limits(
         metric, shown, _known(end for group in groups for end in (group.low, group.high))
     )
@@ -123,13 +122,15 @@ def box_figure(info: StudyInfo, records: Sequence[RunRecord], metric: str) -> Bo
 
 def _group(runs: Runs, metric: str) -> Group:
     values = scale(metric, runs.values(metric))
+    healthy = [run for run in runs.usable if not run.degenerate]
     mean, low, high = _ends(runs, metric)
     box = None
     if len(values) >= ENOUGH_FOR_A_BOX:
         lower, median, upper = np.percentile(values, (25, 50, 75))
         box = (float(lower), float(median), float(upper))
     odd = scale(metric, known_values(runs.degenerate, metric))
-    return Group(runs.strategy, values, odd, mean, low, high, box)
+    healthy_values = scale(metric, known_values(healthy, metric))
+    return Group(runs.strategy, healthy_values, odd, mean, low, high, box)
 
 
 def _limits(metric: str, values: Sequence[float], reach: Sequence[float]) -> tuple[float, float]:

@@ -19,12 +19,8 @@ class Runs:
 
     @property
     def usable(self) -> tuple[RunRecord, ...]:
-        """The runs that count in means: finished and not degenerate, as in the advice."""
-        return tuple(
-            record
-            for record in self.records
-            if record.status == "finished" and not record.degenerate
-        )
+        """The runs that count in means: all that finished, as in the advice."""
+        return tuple(record for record in self.records if record.status == "finished")
 
     @property
     def failed(self) -> tuple[RunRecord, ...]:
@@ -32,9 +28,8 @@ class Runs:
 
     @property
     def degenerate(self) -> tuple[RunRecord, ...]:
-        return tuple(
-            record for record in self.records if record.status == "finished" and record.degenerate
-        )
+        """The usable runs that give one answer for every row."""
+        return tuple(record for record in self.usable if record.degenerate)
 
     def values(self, metric: str) -> list[float]:
         """The test values that are known, one per usable run."""

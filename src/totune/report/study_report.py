@@ -87,7 +87,7 @@ def _scores(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
     words = (
         "A point is a run; below the points stand the mean and its 95% interval over seeds, and "
         "from five runs on the box holds the middle half with the median. A cross is a degenerate "
-        "run."
+        "run; it counts like any other."
     )
     return Section("Scores and costs", (words,) if pictures else (), pictures=tuple(pictures))
 

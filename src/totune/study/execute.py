@@ -217,4 +217,4 @@ def _tell(record: RunRecord, progress: Progress) -> None:
     if record.status == "failed":
         progress.warn(f"{name} failed: {record.error}")
     elif record.degenerate:
-        progress.warn(f"{name} {record.degenerate}: counted apart from the others")
+        progress.warn(f"{name} {record.degenerate}; its score counts like any other.")

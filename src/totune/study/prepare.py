@@ -164,7 +164,9 @@ class Settings:
         except ConfigError as error:
             faults += error.faults
         try:
-            members = [Member.parse(spec, self.head) for spec in self.members(task or self.task, pairs)]
+            members = [
+                Member.parse(spec, self.head) for spec in self.members(task or self.task, pairs)
+            ]
             check_members(members)
             members = assign_options(members, self.options)
             check_members(members)

@@ -47,8 +47,8 @@ class RunRecord:
         strategy: the name it is compared under ("last-2", "tf-idf").
         config: the whole canonical configuration.
         seeds: {"init": ..., "order": ...}: initialisation and data order, drawn apart.
-        degenerate: why the result is useless although the run finished ("predicts only 'neg'"),
-            or None.
+        degenerate: that the run gives one answer for every row ("predicts only 'neg'"), or None;
+            its score counts like any other.
         error: the message of a failed run, or None.
         predictions: name of the npz file beside the record with arrays `targets`, `predictions`
             (class indices or scores) and `scores` (class probabilities [N, C]; classification).

@@ -64,7 +64,8 @@ def run(
     except (TotuneError, RuntimeError, ValueError, MemoryError) as error:
         kind = "" if isinstance(error, TotuneError) else f"{type(error).__name__}: "
         return save_failure(config, f"{kind}{error}", context, store)
-    record, arrays = _score(config, context, result)
+    constant = isinstance(member, Baseline) and not member.reads_text
+    record, arrays = _score(config, context, result, constant)
     if context.devices.is_main:
         result.save_weights(store.weights(config.fingerprint))
         store.save(record, arrays)
@@ -276,9 +277,12 @@ def _latency(context: Context, outputs: Callable[[Examples], np.ndarray]) -> flo
 
 
 def _score(
-    config: RunConfig, context: Context, result: _Result
+    config: RunConfig, context: Context, result: _Result, constant: bool
 ) -> tuple[RunRecord, dict[str, np.ndarray]]:
-    """The record of a finished run and the arrays of its test predictions."""
+    """The record of a finished run and the arrays of its test predictions.
+
+    One answer for every row is no sign of trouble where the member is `constant` by nature.
+    """
     task, metrics = context.task, {}
     for name, outputs in (("dev", result.dev), ("test", result.test)):
         examples = context.dataset.splits()[name]  # type: ignore[index]
@@ -289,7 +293,7 @@ def _score(
     scores = task.scores(result.test)
     if scores is not None:
         arrays["scores"] = scores
-    degenerate = task.degenerate(targets, predictions)
+    degenerate = None if constant else task.degenerate(targets, predictions)
     record = _record(
         config,
         context,

@@ -34,6 +34,7 @@ from totune.model import Model
 from totune.registry import options_of
 from totune.strategies.base import STRATEGIES
 from totune.strategies.coverage import assign, trained_names
+from totune.strategies.defaults import ADAPTERS
 from totune.tasks.classification import Classification
 
 PLACEMENTS = ("houlsby", "pfeiffer")
@@ -571,9 +572,9 @@ def test_the_plan() -> None:
         ("layer.*", ("norm",)),
     ]
     assert strategy.plan(model) == [phase]
-    assert (phase.name, phase.stop.num_train_epochs) == ("adapters", 10)
+    assert (phase.name, phase.stop.num_train_epochs) == ("adapters", ADAPTERS.usual_epochs)
     assert phase.schedule.warmup_ratio == 0.1
-    assert {group.learning_rate for group in phase.train} == {3e-4}
+    assert {group.learning_rate for group in phase.train} == {ADAPTERS.learning_rate}
 
 
 def test_classifier_layers() -> None:

@@ -104,12 +104,13 @@ def test_which_blocks_are_read() -> None:
 
 def test_views_are_pooled_where_pooling_commutes() -> None:
     reductions = {(r.layers, r.pooling): r.view(DEPTH).reduction for r in EVERY}
-    plain = ("top", "scalar-mix")
+    plain = ("top", "mean", "scalar-mix")
     assert reductions == {
         **{(layers, "none"): None for layers in plain},
         **{(layers, "mean"): "mean" for layers in plain},
         **{(n, p): "cls" for n in plain for p in ("cls", "pooler", "last-four")},
         ("top", "max"): "max",
+        ("mean", "max"): None,
         ("scalar-mix", "max"): None,
         **{("normed-scalar-mix", pooling): None for pooling in get_args(Pooling)},
     }
@@ -141,6 +142,12 @@ def test_a_new_mix_is_the_plain_mean() -> None:
     layers = states()
     found = ScalarMix(len(layers))(layers)
     torch.testing.assert_close(found, torch.stack(layers).mean(dim=0))
+
+
+def test_the_mean_of_all_layers_learns_nothing() -> None:
+    layers, module = states(), mixing(Readout("mean", "none"))
+    torch.testing.assert_close(whole(module, layers), torch.stack(layers).mean(dim=0))
+    assert list(module.parameters()) == []
 
 
 def test_last_four_is_in_the_order_of_depth() -> None:

@@ -22,7 +22,7 @@ def table(info: StudyInfo, records: list[RunRecord], advice: Advice) -> Table:
 
 
 def test_strategies_stand_best_first(table: Table):
-    assert table.values("Strategy") == ["fine-tuning", "last-2", "feature-extraction", "tf-idf"]
+    assert table.values("Strategy") == ["fine-tuning", "feature-extraction", "tf-idf", "last-2"]
 
 
 def test_only_the_recommended_row_is_marked(table: Table):
@@ -36,13 +36,13 @@ def test_means_and_intervals_are_those_of_the_usable_runs(table: Table):
     assert found.value == pytest.approx(0.781)
     assert found.text == "78.1 ± 0.2"
     assert found.detail == f"{100 * low:.1f} to {100 * high:.1f}"
-    assert cell(table, "last-2", "Accuracy").value == pytest.approx((0.812 + 0.809) / 2)
+    assert cell(table, "last-2", "Accuracy").value == pytest.approx((0.812 + 0.809 + 0.5) / 3)
 
 
 def test_lost_runs_are_counted(table: Table):
     failed, degenerate = cell(table, "fine-tuning", "Runs"), cell(table, "last-2", "Runs")
     assert (failed.value, failed.text, failed.detail) == (2, "2 of 3", "1 failed")
-    assert (degenerate.value, degenerate.text, degenerate.detail) == (2, "2 of 3", "1 degenerate")
+    assert (degenerate.value, degenerate.text, degenerate.detail) == (3, "3", "1 degenerate")
     assert cell(table, "tf-idf", "Runs").text == "3"
 
 
@@ -61,6 +61,20 @@ def test_the_distance_to_the_best_is_the_advice(table: Table):
     assert cell(table, "last-2", "Finding").text == "credibly worse"
     assert cell(table, "fine-tuning", "Finding").text == "best"
     assert cell(table, "fine-tuning", "Behind the best").text == "–"
+
+
+def test_what_is_possibly_undertrained_is_marked(
+    info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    brief = dict.fromkeys(("last-2", "fine-tuning"), "last-2.num_train_epochs=9")
+    table = comparison_table(info, records, replace(advice, undertrained=brief))
+    details = {name: cell(table, name, "Finding").detail for name in table.values("Strategy")}
+    assert details == {
+        "last-2": "possibly under-trained",
+        "fine-tuning": "possibly under-trained",
+        "feature-extraction": "",
+        "tf-idf": "",
+    }
 
 
 def test_one_seed_shows_no_spread_and_no_p(regression: Study, undecided: Advice):

@@ -21,7 +21,13 @@ from totune.training.trainer import TrainingSettings
 # Few epochs, and only two options to search.
 FEATURES = Member(
     "feature-extraction",
-    {"num_train_epochs": 3, "patience": 3, "warmup_ratio": 0.1, "weight_decay": 0.01},
+    {
+        "solver": "gradient",
+        "num_train_epochs": 3,
+        "patience": 3,
+        "warmup_ratio": 0.1,
+        "weight_decay": 0.01,
+    },
 )
 TF_IDF = Member("tf-idf")
 

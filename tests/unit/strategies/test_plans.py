@@ -145,10 +145,11 @@ def test_two_vectors_under_one_layer_are_solved() -> None:
 @pytest.mark.parametrize(
     ("options", "task", "head"),
     [
-        pytest.param({}, 3, {}, id="scalar mix"),
+        pytest.param({"layers": "scalar-mix"}, 3, {}, id="scalar mix"),
         pytest.param({"layers": "normed-scalar-mix"}, 3, {}, id="normed mix"),
         pytest.param({"layers": "top"}, 3, {"layers": 2}, id="two layers"),
         pytest.param({"layers": "top"}, Tagging(("O", "A")), {}, id="tagging"),
+        pytest.param({"solver": "gradient"}, 3, {}, id="by gradient"),
     ],
 )
 def test_what_is_not_one_layer_on_a_vector_trains_by_steps(

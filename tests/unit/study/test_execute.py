@@ -70,7 +70,7 @@ def test_trouble_is_told(
     execute(runs_of(("tf-idf", 0), ("tf-idf", 1)), context_of(told), Store(tmp_path))
     assert told.warned == [
         "tf-idf seed 0 failed: it broke",
-        "tf-idf seed 1 predicts only 'a': counted apart from the others",
+        "tf-idf seed 1 predicts only 'a'; its score counts like any other.",
     ]
 
 

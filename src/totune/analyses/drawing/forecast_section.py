@@ -61,7 +61,7 @@ def outcome(rows: Rows, records: Sequence[RunRecord], metric: str) -> Outcome | 
     for record in records:
         family = family_of(record.config["strategy"]["name"])
         score = record.test.get(metric)
-        usable = record.status == "finished" and not record.degenerate
+        usable = record.status == "finished"
         if family is not None and usable and score is not None and math.isfinite(score):
             scores.setdefault((family, record.strategy), []).append(score)
     sign = METRICS[metric].sign
