@@ -75,6 +75,7 @@ def compare(data: Path, out: Path, storage: str | None, *more: object) -> tuple[
     where = (data / "reviews.csv", "--model", data / "encoder", "--out", out)
     chosen = ("--strategies", "feature-extraction", "--search", TRIALS, "--seeds", 1)
     steps = ("--precision", "fp32", "--per-device-train-batch-size", 2, "--num-train-epochs", 6)
+    steps += ("--set", "feature-extraction.solver=gradient")
     shared = () if storage is None else ("--search-storage", storage)
     return ("compare", *where, *chosen, *steps, *shared, *more)
 

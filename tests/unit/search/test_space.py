@@ -20,7 +20,7 @@ def test_options_of_strategy_and_head_are_searched_from_their_defaults(context: 
     space = space_of(Member("fine-tuning"), context)
     made = Member("fine-tuning").create(context.facts)
     rate, epochs = made.learning_rate, made.num_train_epochs
-    assert space.ranges["learning_rate"] == Floats(rate / 5, rate * 5, log=True)
+    assert space.ranges["learning_rate"] == Floats(rate * 0.2, rate * 5, log=True)
     assert space.ranges["num_train_epochs"] == Ints(epochs // 2, 2 * epochs, log=True)
     assert space.ranges["schedule"] == Choices(("linear", "slanted-triangular"))
     assert space.ranges["head.dropout"] == Floats(0.0, 0.5)
