@@ -17,6 +17,8 @@ from totune.machine import Precision
 from totune.modules.recurrent import run_in_bf16
 from totune.modules.tokens import Tokens
 from totune.tasks.base import Task
+from totune.tasks.classification import Classification
+from totune.tasks.regression import Regression
 
 
 def wants_of(head: Head, task: Task) -> Wants:
@@ -153,14 +155,31 @@ class Model(nn.Module):
         below = tuple(d for d in self.readout.depths(depth) if d < frozen_depth)
         return View((*below, frozen_depth))
 
+    @property
+    def is_linear_probe(self) -> bool:
+        """Whether, over a frozen encoder, what trains is one linear layer on a vector per row.
+
+        With the loss of classification or regression that is a convex problem.
+        """
+        return (
+            self.mixing.scalar_mix is None
+            and self.head.linear_layer() is not None
+            and self.wants in ("pooled", "pooled-pair")
+            and isinstance(self.task, Classification | Regression)
+        )
+
     def forward(self, batch: Batch, viewed: Viewed | None = None) -> Tensor:
         """Outputs [P, C] of a batch, from its pieces or from cached rows of its prefix."""
+        outputs: Tensor = self.head(self.read(batch, viewed))
+        return outputs
+
+    def read(self, batch: Batch, viewed: Viewed | None = None) -> States:
+        """What the head reads of a batch, from its pieces or from cached rows of its prefix."""
         if viewed is not None and viewed.view.reduction is not None:
             states = self._mix(list(viewed.rows.unbind(1)), batch, reduced=True)
         else:
             states = self._mix(self._layers(batch, viewed), batch, reduced=False)
-        outputs: Tensor = self.head(self._read(states, batch))
-        return outputs
+        return self._states(states, batch)
 
     def losses(self, outputs: Tensor, batch: Batch) -> Tensor:
         """The loss of each position, [P], from outputs [P, C] and the batch's targets."""
@@ -173,7 +192,7 @@ class Model(nn.Module):
         found: Tensor = self.head.best(outputs, _counts(outputs, batch))
         return found
 
-    def _read(self, states: Tensor, batch: Batch) -> States:
+    def _states(self, states: Tensor, batch: Batch) -> States:
         """What the head wants of the mixed states [B, T, H], or of vectors [B, H]."""
         if self.wants == "pooled":
             return States(vectors=(states,))

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = {"tasks", "heads", "strategies", "baselines", "analyses"}
 # What members of a plug-in folder may share.
-FOUNDATIONS = {"base", "phases", "rates", "linear_model", "saving", "text_features"}
+FOUNDATIONS = {"base", "phases", "rates", "saving", "text_features"}
 FOUNDATIONS |= {"findings", "page"}
 COMPOSING = {  # (member, member it is composed of)
     ("totune.strategies.stack_and_finetune", "totune.strategies.fine_tuning"),

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from totune.baselines import saving
 from totune.baselines.base import BASELINES, Baseline, Embed, FittedBaseline
-from totune.baselines.linear_model import ABSENT, unit_scale
 from totune.data.examples import Examples
+from totune.linear_model import ABSENT, unit_scale
 from totune.tasks.base import UNKNOWN, Task
 from totune.tasks.regression import Regression
 

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from totune.baselines import saving
 from totune.baselines.base import BASELINES, Baseline, Embed, FittedBaseline
-from totune.baselines.linear_model import LinearModel, fit_linear
 from totune.data.examples import Examples
+from totune.linear_model import LinearModel, fit_linear
 from totune.ranges import Choices, Floats
 from totune.tasks.base import Task
 

@@ -16,9 +16,9 @@ from scipy import sparse
 
 from totune.baselines import saving
 from totune.baselines.base import Baseline, Embed, FittedBaseline
-from totune.baselines.linear_model import LinearModel, fit_linear
 from totune.data.examples import Examples
 from totune.errors import DataError
+from totune.linear_model import LinearModel, fit_linear
 from totune.ranges import Floats, Ints
 from totune.tasks.base import Task
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from totune.baselines import saving
 from totune.baselines.base import BASELINES, Baseline, Embed, FittedBaseline
-from totune.baselines.linear_model import ABSENT
 from totune.data.examples import Examples
+from totune.linear_model import ABSENT
 from totune.tasks.base import UNKNOWN, Task
 
 

@@ -49,7 +49,8 @@ def run(
         return emit(facts)
     typer.echo(f"{facts['strategy']} on {facts['model']}, {facts['parameters']:,} parameters")
     for number, phase in enumerate(facts["phases"], start=1):
-        typer.echo(f"\nPhase {number}: {phase['name']}. {phase['schedule']}, {phase['stop']}.")
+        course = ", ".join(filter(None, (phase["schedule"], phase["stop"])))
+        typer.echo(f"\nPhase {number}: {phase['name']}. {course}.")
         show_table(
             ("part", "kinds", "parameters", "learning rate", "weight decay"),
             [
@@ -65,6 +66,8 @@ def run(
 def _rates(row: dict[str, Any]) -> tuple[str, str]:
     if row["learning_rate"] is None:
         return "frozen", ""
+    if row["learning_rate"] == 0:
+        return "solved", ""
     return f"{row['learning_rate']:g}", f"{row['weight_decay']:g}"
 
 
@@ -126,7 +129,9 @@ def _task(head: "Head", num_labels: int) -> "Task":
 def _phase(model: "Model", phase: "Phase") -> dict[str, Any]:
     """A phase as plain data; every part with what trains of it, at which rate, and the rest."""
     from totune.strategies.coverage import assign
+    from totune.strategies.phases import Solved
 
+    solved = isinstance(phase.stop, Solved)
     trained, unique = assign(model, phase.train), model.unique_parameters()
     names = {id(parameter): name for name, parameter in unique.items()}
     rows = []
@@ -140,8 +145,8 @@ def _phase(model: "Model", phase: "Phase") -> dict[str, Any]:
     trainable = sum(unique[name].numel() for name in trained)
     return {
         "name": phase.name,
-        "schedule": _words(phase.schedule),
-        "stop": _words(phase.stop),
+        "schedule": "" if solved else _words(phase.schedule),
+        "stop": str(phase.stop) if solved else _words(phase.stop),
         "trainable": trainable,  # layers that share weights count once
         "trainable_without_last_classifier": (
             trainable - sum(unique[name].numel() for name in last) if last else None

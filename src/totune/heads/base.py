@@ -64,6 +64,17 @@ class HeadModule(nn.Module, ABC):
     def forward(self, states: States) -> Tensor:
         """What the head wants -> outputs [P, C]: one row per example, or per word in order."""
 
+    def linear_layer(self) -> nn.Linear | None:
+        """The layer that gives the outputs, where nothing else trains in the head; else None.
+
+        Over a frozen encoder such a head is a convex problem.
+        """
+        return None
+
+    def linear_inputs(self, states: States) -> Tensor:
+        """What the linear layer reads, [P, F]; only where there is one. Dropout is left out."""
+        raise NotImplementedError
+
     def losses(self, outputs: Tensor, targets: Tensor, counts: Tensor) -> Tensor | None:
         """The loss of each position, or None where the task's own loss is used.
 

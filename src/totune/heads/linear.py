@@ -31,9 +31,14 @@ class LinearModule(HeadModule):
                 nn.init.normal_(layer.weight, std=INIT_STD)
                 nn.init.zeros_(layer.bias)
 
+    def linear_layer(self) -> nn.Linear | None:
+        return self.out if self.dense is None else None
+
+    def linear_inputs(self, states: States) -> Tensor:
+        return states.vectors[0] if states.words is None else first_pieces(states)  # [P, H]
+
     def forward(self, states: States) -> Tensor:
-        vectors = states.vectors[0] if states.words is None else first_pieces(states)  # [P, H]
-        vectors = self.dropout(vectors)
+        vectors = self.dropout(self.linear_inputs(states))
         if self.dense is not None:
             vectors = self.dropout(self.activation(self.dense(vectors)))
         outputs: Tensor = self.out(vectors)  # [P, C]

@@ -20,10 +20,15 @@ class SiameseModule(HeadModule):
         nn.init.xavier_uniform_(self.out.weight)  # Glorot and Bengio 2010
         nn.init.zeros_(self.out.bias)
 
-    def forward(self, states: States) -> Tensor:
+    def linear_layer(self) -> nn.Linear:
+        return self.out
+
+    def linear_inputs(self, states: States) -> Tensor:
         u, v = states.vectors  # [B, H] each
-        compared = torch.cat([u, v, (u - v).abs(), u * v], dim=-1)  # [B, 4H]
-        outputs: Tensor = self.out(self.dropout(compared))  # [B, C]
+        return torch.cat([u, v, (u - v).abs(), u * v], dim=-1)  # [B, 4H]
+
+    def forward(self, states: States) -> Tensor:
+        outputs: Tensor = self.out(self.dropout(self.linear_inputs(states)))  # [B, C]
         return outputs
 
 

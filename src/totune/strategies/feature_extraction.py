@@ -1,7 +1,7 @@
 """Feature extraction: the encoder stays frozen, a head reads a learned mix of all its layers.
 
 Peters et al. 2019, section 3.2: "all layers weighted by learned scalars". The frozen encoder is
-computed once.
+computed once. One layer under a linear head is a convex problem, which is solved.
 """
 
 from dataclasses import dataclass
@@ -13,13 +13,17 @@ from totune.heads.base import Wants
 from totune.model import Model
 from totune.ranges import Floats, Ints
 from totune.strategies.base import STRATEGIES, Count, Rate, Strategy, Warmup, WeightDecay
-from totune.strategies.phases import Group, LinearDecay, Phase, Plateau
+from totune.strategies.phases import Group, LinearDecay, Phase, Plateau, solved_head
 
 
 @STRATEGIES.register("feature-extraction")
 @dataclass(frozen=True)
 class FeatureExtraction(Strategy):
     """Trains head and mixing on frozen features.
+
+    With layers=top, one linear layer on one vector per text or pair (heads `linear` with layers=1
+    and `siamese`) is solved: the penalty is chosen by cross-validation, and options of gradient
+    steps are without effect.
 
     Attributes:
         pooling: how tokens become one vector, for heads that read one; `auto` is their mean.
@@ -42,6 +46,8 @@ class FeatureExtraction(Strategy):
         return {}
 
     def plan(self, model: Model) -> list[Phase]:
+        if model.is_linear_probe:
+            return [solved_head()]
         parts = ("mixing", "head")
         groups = tuple(Group(part, self.learning_rate, self.weight_decay) for part in parts)
         stop = Plateau(self.num_train_epochs, self.patience)

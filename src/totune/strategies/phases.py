@@ -18,7 +18,7 @@ class Group:
     Attributes:
         parts: a pattern over the model's named parts ("embeddings", "layer.3", "pooler",
             "mixing", "head"), with `*` as a wildcard.
-        learning_rate: the peak rate of this group.
+        learning_rate: the peak rate of this group; 0 where the phase is solved.
         weight_decay: decoupled weight decay; biases and norms are always exempt.
         kinds: which kinds of parameters of these parts; () for all. `norm` are a norm's weight and
             bias, `bias` all other biases, `inserted` what the strategy put in.
@@ -173,7 +173,31 @@ class Gap:
         return _no_rise(scores, self.patience) or _all_run(scores, self.num_train_epochs)
 
 
-Stop = Epochs | Plateau | Gap
+@dataclass(frozen=True)
+class Solved:
+    """Ends at the optimum, which is computed: no steps, so neither rates nor a schedule.
+
+    For a model whose `is_linear_probe` holds, and a frozen encoder: the head is logistic regression
+    (ridge regression for scores) on standardised vectors of the training rows, under an L2 penalty
+    that cross-validation inside them chooses. Counts as one epoch.
+
+    Attributes:
+        folds: of the cross-validation.
+    """
+
+    folds: int = 5
+
+    num_train_epochs: ClassVar[int] = 1
+    compares: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return f"Solved, with an L2 penalty chosen by {self.folds}-fold cross-validation"
+
+    def ends(self, scores: Scores) -> str:
+        return "solved" if scores.dev else ""
+
+
+Stop = Epochs | Plateau | Gap | Solved
 
 
 def _all_run(scores: Scores, num_train_epochs: int) -> str:
@@ -208,3 +232,11 @@ class Phase:
     schedule: Schedule
     stop: Stop
     leaves: Literal["last", "best"] = "last"
+
+
+def solved_head(name: str = "head") -> Phase:
+    """A linear probe, solved: a plan of its own, or what fine-tuning starts from.
+
+    Tuning from a solved head distorts pretrained features less (Kumar et al. 2022, LP-FT).
+    """
+    return Phase(name, (Group("head", learning_rate=0.0, weight_decay=0.0),), Constant(), Solved())

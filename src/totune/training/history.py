@@ -10,7 +10,7 @@ class EpochRecord:
     Attributes:
         phase: the phase's name.
         epoch: counted over the whole run, from 1.
-        train: measured on the fly while training (dropout on).
+        train: measured on the fly while training (dropout on); of a solved phase, after it.
         dev: measured after the epoch.
         seconds: training and evaluations together.
         frozen_depth: the deepest frozen block, -1 if none (0 is the embeddings).

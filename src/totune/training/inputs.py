@@ -1,6 +1,6 @@
 """Where a model's inputs come from: pieces, and the cached prefix where one is open."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -132,21 +132,53 @@ def predict(model: Model, source: Source, devices: Devices) -> Outputs:
     Raises:
         RunError: if a single row does not fit into memory; batches that do not are halved.
     """
-    was_training = model.training
-    model.eval()
     split, units = source.split, source.units
     values = np.zeros((split.positions, model.task.outputs), dtype=np.float32)
     losses = np.zeros(split.positions, dtype=np.float32)
-    batches = list(ordered_batches(units.lengths, EVAL_TOKENS, EVAL_TOKENS))
 
-    def write(indices: np.ndarray) -> None:
-        batch, viewed = source.batch(indices, devices.device)
+    def write(indices: np.ndarray, batch: Batch, viewed: Viewed | None) -> None:
         found, at = model(batch, viewed), units.positions(indices)
         values[at] = model.best(found, batch).float().cpu().numpy()
         if batch.targets is not None:
             losses[at] = model.losses(found, batch).float().cpu().numpy()
 
-    with torch.no_grad():
-        in_halves(batches[devices.rank :: devices.world], write, units.lengths)
-    model.train(was_training)
+    _each_batch(model, source, devices, write)
     return Outputs(devices.total(values), devices.total(losses))
+
+
+def linear_inputs(model: Model, source: Source, devices: Devices) -> np.ndarray:
+    """What the head's linear layer reads at every position of a split, [P, F].
+
+    Raises:
+        RunError: if a single row does not fit into memory; batches that do not are halved.
+    """
+    layer = model.head.linear_layer()
+    assert layer is not None, "only of a head that is one linear layer"
+    vectors = np.zeros((source.split.positions, layer.in_features), dtype=np.float32)
+
+    def write(indices: np.ndarray, batch: Batch, viewed: Viewed | None) -> None:
+        found = model.head.linear_inputs(model.read(batch, viewed))
+        vectors[source.units.positions(indices)] = found.float().cpu().numpy()
+
+    _each_batch(model, source, devices, write)
+    return devices.total(vectors)
+
+
+def _each_batch(
+    model: Model,
+    source: Source,
+    devices: Devices,
+    write: Callable[[np.ndarray, Batch, Viewed | None], None],
+) -> None:
+    """Hands this process's batches of a split to `write`, dropout off and without gradients."""
+    was_training = model.training
+    model.eval()
+    lengths = source.units.lengths
+    batches = list(ordered_batches(lengths, EVAL_TOKENS, EVAL_TOKENS))
+    with torch.no_grad():
+        in_halves(
+            batches[devices.rank :: devices.world],
+            lambda indices: write(indices, *source.batch(indices, devices.device)),
+            lengths,
+        )
+    model.train(was_training)

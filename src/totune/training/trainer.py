@@ -24,7 +24,7 @@ from totune.metrics import METRICS
 from totune.model import Model
 from totune.progress import Progress
 from totune.strategies.coverage import trained_names
-from totune.strategies.phases import Phase, Scores
+from totune.strategies.phases import Phase, Scores, Solved
 from totune.training.checkpoints import (
     load_checkpoint,
     random_state,
@@ -41,6 +41,7 @@ from totune.training.optimizer import (
     set_rates,
     trainable,
 )
+from totune.training.solving import solve_head
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,8 @@ class Trainer:
         epochs = self.history.epochs[len(self.history.epochs) - done :]
         while not phase.stop.ends(self._scores(epochs)):
             record = self._epoch(wrapped, phase, len(epochs), train, dev, frozen)
-            record = replace(record, ended=phase.stop.ends(self._scores([*epochs, record])))
+            ended = record.ended or phase.stop.ends(self._scores([*epochs, record]))
+            record = replace(record, ended=ended)
             epochs.append(record)
             self._keep(record)
             self._save(index, identity, len(epochs))
@@ -159,7 +161,10 @@ class Trainer:
     ) -> EpochRecord:
         began = time.perf_counter()
         number = len(self.history.epochs) + 1
-        train_metrics = self._train_epoch(wrapped, phase, epoch, number, train)
+        if isinstance(phase.stop, Solved):
+            train_metrics, ended = self._solve(phase.stop, train)
+        else:
+            train_metrics, ended = self._train_epoch(wrapped, phase, epoch, number, train), ""
         self.history.step_seconds += time.perf_counter() - began
         self.history.examples += len(train.split)
         dev_metrics = self._evaluate(dev)
@@ -172,7 +177,13 @@ class Trainer:
             seconds=time.perf_counter() - began,
             frozen_depth=frozen,
             cached=train.features is not None,
+            ended=ended,
         )
+
+    def _solve(self, stop: Solved, source: Source) -> tuple[dict[str, float], str]:
+        """Solves the head; its metrics on the training data, and the penalty that was chosen."""
+        strength = solve_head(self.model, source, self.devices, stop.folds, self.order_seed)
+        return self._evaluate(source), f"solved, with a penalty of C={strength:g}"
 
     def _train_epoch(
         self, wrapped: nn.Module, phase: Phase, epoch: int, number: int, source: Source

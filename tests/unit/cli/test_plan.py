@@ -54,6 +54,14 @@ def test_a_person_sees_what_is_frozen(folder: Path):
     assert "parameters train" in out
 
 
+def test_a_solved_phase_says_so(folder: Path):
+    (phase,) = plan(folder, "feature-extraction", "--set", "layers=top")["phases"]
+    assert "5-fold cross-validation" in phase["stop"]
+    out = output(folder, "feature-extraction", "--set", "layers=top")
+    assert "Phase 1: head. Solved, with an L2 penalty" in out
+    assert "LinearDecay" not in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,13 +1,18 @@
 """What each plan says, beyond what holds for all of them."""
 
 import pytest
-from tests.encoder_zoo import LAYERS
-from tests.tiny_runs import short, tiny_model
+from tests.encoder_zoo import LAYERS, tiny_encoder
+from tests.tiny_runs import classes, short, tiny_model
 
+from totune.encoders.mixing import Readout
 from totune.errors import ConfigError
+from totune.heads.base import HEADS
+from totune.model import Model
 from totune.strategies.base import STRATEGIES
 from totune.strategies.coverage import assign, kinds
-from totune.strategies.phases import Constant, Epochs, Gap, Plateau, Stretch
+from totune.strategies.phases import Constant, Epochs, Gap, Plateau, Stretch, solved_head
+from totune.tasks.base import Task
+from totune.tasks.tagging import Tagging
 
 
 def test_gradual_unfreezing_opens_one_block_after_the_other() -> None:
@@ -91,6 +96,37 @@ def test_frozen_embeddings_train_all_else() -> None:
     trained = assign(model, phase.train)
     others = {name for name in model.unique_parameters() if "embeddings" not in name}
     assert trained.keys() == others
+
+
+@pytest.mark.parametrize("pooling", ["auto", "cls", "max", "last-four"])
+def test_one_layer_on_the_top_vector_is_solved(pooling: str) -> None:
+    strategy = short("feature-extraction", layers="top", pooling=pooling)
+    model, plan = tiny_model(strategy, "bert", 3, layers=1)
+    assert plan == [solved_head()]
+    assert {n.split(".")[0] for n in assign(model, plan[0].train)} == {"head"}
+
+
+def test_two_vectors_under_one_layer_are_solved() -> None:
+    strategy, task = short("feature-extraction", layers="top"), classes(2)
+    readout = Readout("top", "mean")
+    model = Model(tiny_encoder("bert"), readout, HEADS.create("siamese"), task)
+    assert strategy.plan(model) == [solved_head()]
+
+
+@pytest.mark.parametrize(
+    ("options", "task", "head"),
+    [
+        pytest.param({}, 3, {}, id="scalar mix"),
+        pytest.param({"layers": "normed-scalar-mix"}, 3, {}, id="normed mix"),
+        pytest.param({"layers": "top"}, 3, {"layers": 2}, id="two layers"),
+        pytest.param({"layers": "top"}, Tagging(("O", "A")), {}, id="tagging"),
+    ],
+)
+def test_what_is_not_one_layer_on_a_vector_trains_by_steps(
+    options: dict[str, str], task: Task | int, head: dict[str, int]
+) -> None:
+    _, (phase,) = tiny_model(short("feature-extraction", **options), "bert", task, **head)
+    assert phase.stop == Plateau(2, patience=8)
 
 
 @pytest.mark.parametrize(

@@ -20,22 +20,25 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from totune.analyses.measuring.blocks import check_varied
 from totune.errors import DataError
+from totune.linear_model import (
+    RANKING_MAX_ITER,
+    RANKING_TOLERANCE,
+    Fold,
+    draw_folds,
+    ridge_alpha,
+)
 from totune.metrics import get_metric
 from totune.tasks.base import Task
 from totune.tasks.regression import Regression
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 0.1, 1.0)  # C; ridge's alpha is 1 / (2 C)
 
-_TOLERANCE, _MAX_ITER = 1e-3, 300  # the gradient, and the steps, at which L-BFGS stops
-
 Features = NDArray[Any]  # floats
-Fold = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows to train on, rows held out
 
 
 @dataclass(frozen=True)
@@ -126,11 +129,13 @@ class Prober:
         penalty = _penalty(self.task, strength)
         if isinstance(self.task, Regression):
             return Ridge(**penalty)
-        return LogisticRegression(**penalty, tol=_TOLERANCE, max_iter=_MAX_ITER, warm_start=True)
+        return LogisticRegression(
+            **penalty, tol=RANKING_TOLERANCE, max_iter=RANKING_MAX_ITER, warm_start=True
+        )
 
 
 def _penalty(task: Task, strength: float) -> dict[str, float]:
-    return {"alpha": 1 / (2 * strength)} if isinstance(task, Regression) else {"C": strength}
+    return {"alpha": ridge_alpha(strength)} if isinstance(task, Regression) else {"C": strength}
 
 
 def _folds(task: Task, targets: NDArray[Any], folds: int, seed: int) -> list[Fold]:
@@ -141,7 +146,7 @@ def _folds(task: Task, targets: NDArray[Any], folds: int, seed: int) -> list[Fol
             f"{folds} folds choose: at least {2 * folds} are needed. Use more rows."
         )
     if isinstance(task, Regression):
-        return list(KFold(folds, shuffle=True, random_state=seed).split(targets))
+        return draw_folds(task, targets, folds, seed)
     classes, counts = np.unique(targets, return_counts=True)
     if (counts > 1).sum() < 2:
         rare = repr(task.decode(classes[counts == 1])[0])
@@ -149,7 +154,4 @@ def _folds(task: Task, targets: NDArray[Any], folds: int, seed: int) -> list[Fol
             f"Only one label of train occurs more than once ({rare} has a single row), so a probe "
             "has nothing to hold out: at least two labels need two rows each. Use more rows."
         )
-    with warnings.catch_warnings():  # a class of fewer rows than folds is missing from some
-        warnings.simplefilter("ignore", UserWarning)
-        splitter = StratifiedKFold(min(folds, int(counts.max())), shuffle=True, random_state=seed)
-        return list(splitter.split(np.zeros(len(targets)), targets))
+    return draw_folds(task, targets, folds, seed)
