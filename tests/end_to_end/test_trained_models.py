@@ -178,7 +178,7 @@ def test_merge_makes_a_model_whole(
     rows = Examples(tuple(row["text"] for row in read_table(data / f"{kind}.csv")))
     found, expected = package.load(out).outputs(rows), package.load(folder).outputs(rows)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
-    refused(totune("merge", folder, "--out", out), "holds something", "--out")
+    refused(totune("merge", folder, "--out", out), "so nothing is written to it", "--out")
     said = totune("merge", folder, "--out", tmp_path / "again")
     assert said.out.startswith("Merged: " if linear else "Not merged, but with its encoder")
     assert f"totune predict {tmp_path / 'again'}" in said.out
