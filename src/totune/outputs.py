@@ -59,6 +59,25 @@ def check_output_folder(
     )
 
 
+def check_input_stays(name: str, folder: Path, option: str = "--model") -> None:
+    """Makes sure that what a command reads does not lie in what it replaces.
+
+    Args:
+        name: of what it reads; need not be a path.
+        folder: is about to be replaced; need not exist.
+        option: that `name` was given with.
+
+    Raises:
+        ConfigError: if it does.
+    """
+    place = Path(name).expanduser()
+    if place.exists() and place.resolve().is_relative_to(folder.resolve()):
+        raise ConfigError(
+            f"{option} {name} lies in {folder}, which this command replaces. Name another folder "
+            "with --out, or copy what is read first."
+        )
+
+
 def has_mark(file: Path, *entries: str) -> bool:
     """Whether a file is a JSON object with these entries, as one of ours is."""
     try:

@@ -13,6 +13,7 @@ The folder holds `totune.json` (what the model is), `head.safetensors` (mixing a
 or, for a baseline, a `baseline/` folder of JSON and safetensors.
 """
 
+from totune.export.files import check_model_folder, is_model, remove_model
 from totune.export.loading import load_model
 from totune.export.merging import Merged, merge
 from totune.export.predictor import Predictor, embedder, predictor
@@ -22,10 +23,13 @@ from totune.export.usage import who_loads
 __all__ = [
     "Merged",
     "Predictor",
+    "check_model_folder",
     "embedder",
+    "is_model",
     "load_model",
     "merge",
     "predictor",
+    "remove_model",
     "save_baseline",
     "save_model",
     "who_loads",
