@@ -42,10 +42,10 @@ def check_output_folder(
     Raises:
         ConfigError: if it is a file, a broken link, or holds anything else.
     """
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    if not existing.is_dir() or (folder.is_symlink() and not folder.exists()):
-        fault = "is a file" if existing != folder.parent else "is a link to nothing"
-        raise ConfigError(f"{option} {folder}: {existing} {fault}; name a folder for the output.")
+    for path in (folder, *folder.parents):
+        if not path.is_dir() and (path.exists() or path.is_symlink()):
+            fault = "a file" if path.exists() else "a link to nothing"
+            raise ConfigError(f"{option} {folder}: {path} is {fault}; name a folder.")
     if not folder.is_dir():
         return
     names = sorted(path.name for path in folder.iterdir())

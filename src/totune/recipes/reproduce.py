@@ -52,11 +52,11 @@ def reproduce(
     progress = progress or Progress()
     _check(fraction, seeds)
     recipe = load_recipe(name)
-    file = recipe.data_file(Path(data_dir).expanduser())
     folder = output_path(out if out is not None else name)
     check_output_folder(folder, f"the report of a recipe ({RESULTS})", _is_ours)
     if not has_mark(folder / RESULTS, *_MARKS):
         check_reports(folder)
+    file = recipe.data_file(Path(data_dir).expanduser())
     results = _run(recipe, file, folder, model, fraction, seeds or recipe.run.seeds, progress)
     _write(folder, recipe, results, command)
     return folder
