@@ -73,7 +73,9 @@ def run(
     out: Annotated[
         Path,
         typer.Option(
-            parser=output(), help="The study's folder; what is finished there is not run again."
+            parser=output(),
+            metavar="DIR",
+            help="The study's folder; what is finished there is not run again.",
         ),
     ] = Path("study"),
     json: Json = False,

@@ -102,7 +102,9 @@ def run(
     out: Annotated[
         Path,
         typer.Option(
-            parser=output(), help="The folder to fill. An interrupted extraction there goes on."
+            parser=output(),
+            metavar="DIR",
+            help="The folder to fill. An interrupted extraction there goes on.",
         ),
     ],
     quiet: Quiet = False,

@@ -20,7 +20,10 @@ EXAMPLES = examples(
 
 def run(
     model_dir: ModelFolder,
-    out: Annotated[Path, typer.Option(parser=output(), help="The folder to write; new or empty.")],
+    out: Annotated[
+        Path,
+        typer.Option(parser=output(), metavar="DIR", help="The folder to write; new or empty."),
+    ],
     model: EncoderPlace = None,
     json: Json = False,
 ) -> None:

@@ -35,7 +35,9 @@ Corpus = Annotated[
 Out = Annotated[
     Path,
     typer.Option(
-        parser=output(), help="The folder to write. An interrupted training there goes on."
+        parser=output(),
+        metavar="DIR",
+        help="The folder to write. An interrupted training there goes on.",
     ),
 ]
 Validation = Annotated[

@@ -34,7 +34,11 @@ def run(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(parser=output(), help="The report's folder; the recipe's name if not named."),
+        typer.Option(
+            parser=output(),
+            metavar="DIR",
+            help="The report's folder; the recipe's name if not named.",
+        ),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,

@@ -28,7 +28,11 @@ def run(
     ] = "fine-tuning",
     out: Annotated[
         Path,
-        typer.Option(parser=output(), help="The model's folder; an interrupted run there goes on."),
+        typer.Option(
+            parser=output(),
+            metavar="DIR",
+            help="The model's folder; an interrupted run there goes on.",
+        ),
     ] = Path("model"),
     seed: Annotated[int, typer.Option(min=0, help="For initialisation and data order.")] = 0,
     json: Json = False,
