@@ -8,7 +8,8 @@ from totune import export
 from totune.conduct import (
     check_folder,
     check_search_storage,
-    open_store,
+    open_model,
+    open_study,
     run_race,
     say_positive,
     search_options,
@@ -18,6 +19,7 @@ from totune.errors import ConfigError, RunError
 from totune.export import Merged, Predictor, load_model
 from totune.extraction import Extracted, ExtractionSettings, extract
 from totune.handover import save_best, save_run
+from totune.outputs import output_path
 from totune.progress import Progress
 from totune.registry import build
 from totune.results import Study, summary_rows
@@ -33,7 +35,7 @@ from totune.study.execute import (
 from totune.study.executors.choice import executor_of
 from totune.study.prepare import Settings, configurations, prepare
 from totune.study.records import RunRecord
-from totune.study.store import Store
+from totune.study.store import Store, is_study
 from totune.tracking import check_trackers
 
 
@@ -69,10 +71,9 @@ def compare(
     executor = executor_of(chosen)
     check_search_storage(chosen)
     check_trackers(chosen.track)
-    store = open_store(Path(out))
+    store = open_study(out, chosen.model)
     context = prepare(data, chosen, progress)
     say_positive(context)
-    track(chosen, store.folder, context)
     columns = context.dataset.columns
     members = chosen.check(columns.task, pairs=columns.pair is not None)
     runs: Runs = configurations(members, chosen.seed_list, context)
@@ -85,6 +86,9 @@ def compare(
     tokenize_splits(runs, context)
     info = describe(runs, chosen, context, command)
     check_folder(store, info)
+    if context.devices.is_main and not is_study(store.folder):
+        store.save_info(info)  # marks the folder, before a search writes to it
+    track(chosen, store.folder, context)
     if chosen.searches:
         runs = search_options(members, runs, chosen, context, store, executor)
         info = describe(runs, chosen, context, command)
@@ -144,10 +148,12 @@ def train(
     if chosen.searches:
         raise ConfigError("train takes options as they are; compare searches them.")
     check_trackers(chosen.track)
-    folder = Path(out)
-    store = Store(open_store(folder).folder / "training")
+    folder = open_model(out, chosen.model)
+    store = Store(folder / "training")
     context = prepare(data, chosen, progress)
     say_positive(context)
+    if context.devices.is_main:
+        (store.folder / "runs").mkdir(parents=True, exist_ok=True)  # marks the folder
     track(chosen, folder, context)
     runs = configurations(members, [seed], context)
     tokenize_splits(runs, context)
@@ -191,7 +197,7 @@ def merge(folder: str | Path, out: str | Path, model: str | None = None) -> Merg
         ConfigError: if `out` holds something.
         ModelError: as `load`, and if there is nothing to merge.
     """
-    return export.merge(Path(folder), Path(out), model)
+    return export.merge(Path(folder), output_path(out), model)
 
 
 def extract_features(
@@ -218,4 +224,4 @@ def extract_features(
         TotuneError: as `totune.extraction.extract`.
     """
     chosen = build(ExtractionSettings, settings, "extract_features")
-    return extract(data, chosen, Path(out), progress or Progress())
+    return extract(data, chosen, output_path(out), progress or Progress())

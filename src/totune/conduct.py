@@ -4,23 +4,60 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from totune.encoders.sources import ALIASES
 from totune.errors import ConfigError
+from totune.export import check_model_folder
+from totune.outputs import (
+    check_input_stays,
+    check_output_folder,
+    check_reports,
+    output_path,
+)
 from totune.racing.execution import race
+from totune.results import BEST
 from totune.study.config import Member
 from totune.study.context import Context
 from totune.study.execute import Runs
 from totune.study.executors.base import Executor
 from totune.study.prepare import Settings, configurations
 from totune.study.records import RunRecord, StudyInfo
-from totune.study.store import Store
+from totune.study.store import Store, is_study
 from totune.tracking import Tracking
 
 
-def open_store(folder: Path) -> Store:
-    """The store in a folder, which need not exist yet."""
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder} is a file; name a folder for the output.")
+def open_study(out: str | Path, encoder: str) -> Store:
+    """The store in a study's folder, which need not exist yet.
+
+    Args:
+        out: as a person named it.
+        encoder: that the study uses.
+
+    Raises:
+        ConfigError: if the folder holds something else, or something that is not of totune where
+            the best model and the reports belong, or if the encoder lies in the best model.
+    """
+    folder = output_path(out)
+    check_output_folder(folder, "a study (study.json)", is_study)
+    best = folder / BEST
+    if best.is_symlink():
+        raise ConfigError(
+            f"{best} is a link to {best.readlink()}, and models are not written through links. "
+            "Remove the link, or name another folder with --out."
+        )
+    check_model_folder(best, option="the folder")
+    check_reports(folder)
+    if encoder not in ALIASES:
+        check_input_stays(encoder, best)
     return Store(folder)
+
+
+def open_model(out: str | Path, encoder: str) -> Path:
+    """A trained model's folder, which need not exist yet; arguments and faults as `open_study`."""
+    folder = output_path(out)
+    if encoder not in ALIASES:
+        check_input_stays(encoder, folder)
+    check_model_folder(folder)
+    return folder
 
 
 def check_folder(store: Store, info: StudyInfo) -> None:

@@ -1,11 +1,10 @@
 """A finished run's model, handed over as a folder."""
 
-import shutil
 from dataclasses import asdict
 from pathlib import Path
 
 from totune.baselines.base import Baseline
-from totune.export import save_baseline, save_model, write_seen
+from totune.export import remove_model, save_baseline, save_model, write_seen
 from totune.results import Study
 from totune.strategies.base import Strategy
 from totune.study.config import RunConfig
@@ -25,16 +24,16 @@ def save_best(
     store: Store,
     executor: Executor | None = None,
 ) -> None:
-    """Writes the advised strategy's best run (by dev score) into `best/`, and nothing else there.
+    """Writes the advised strategy's best run (by dev score) into `best/`, in place of any other.
 
     A study keeps the weights of the best runs alone. Where a later command asks for fewer seeds,
     another run becomes the best; it runs again, to the same numbers.
     """
-    if context.devices.is_main:
-        shutil.rmtree(study.best, ignore_errors=True)
     label = study.advice.recommended or study.advice.leaning
     record = best_run(study.records, label, study.info.metric) if label else None
     if record is None:
+        if context.devices.is_main:
+            remove_model(study.best)
         return
     config, member = next(each for each in runs if each[0].fingerprint == record.fingerprint)
     if context.devices.agree(not store.weights(record.fingerprint).exists()):

@@ -10,10 +10,12 @@ import numpy as np
 
 from totune.advice import Advice, Ensemble, advise, find_ensembles
 from totune.analyses.findings import sections
+from totune.export import is_model
+from totune.outputs import check_reports
 from totune.racing.records import Race, read_race
 from totune.report.comparison import comparison_table
 from totune.report.formatting import duration, score, spread
-from totune.report.groups import by_strategy
+from totune.report.groups import Runs, by_strategy
 from totune.report.race_section import race_section
 from totune.report.search_section import search_section
 from totune.report.table import Table
@@ -81,7 +83,12 @@ class Study:
         return comparison_table(self.info, self.records, self.advice)
 
     def report(self) -> ReportPaths:
-        """Writes `report.html` and `report.md` anew from the records."""
+        """Writes `report.html` and `report.md` anew from the records.
+
+        Raises:
+            ConfigError: if files of these names are not of totune.
+        """
+        check_reports(self.folder)
         return write_report(
             self.folder,
             self.info,
@@ -105,15 +112,27 @@ class Study:
         return {
             "folder": str(self.folder),
             "report": str(self.folder / "report.html"),
-            "best": str(self.best) if self.best.is_dir() else None,
+            "best": str(self.best) if is_model(self.best) else None,
             "metric": self.info.metric,
             "advice": self.advice.to_json(),
+            "strategies": [_costs(group) for group in by_strategy(self.info, self.records)],
             "ensembles": [ensemble.to_json() for ensemble in self.ensembles],
             "runs": [
                 {"strategy": r.strategy, "seed": r.seed, "status": r.status, "test": r.test}
                 for r in self.records
             ],
         }
+
+
+def _costs(group: Runs) -> dict[str, Any]:
+    """What a run of a strategy costs, as means over its usable runs; None where none recorded it.
+
+    `seconds` are of training and of the features it reads; the others are named as in `Costs`.
+    """
+    names = ("trainable_parameters", "total_parameters", "peak_memory_bytes", "storage_bytes")
+    means = {name: group.cost(name) for name in (*names, "latency_milliseconds")}
+    counted = {"strategy": group.strategy, "usable_runs": len(group.usable)}
+    return counted | {"seconds": group.seconds()} | means
 
 
 def summary_rows(records: Sequence[RunRecord], info: StudyInfo) -> list[dict[str, str]]:

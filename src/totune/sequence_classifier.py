@@ -81,13 +81,13 @@ def why_not(model: Model) -> str | None:
     layout = HEAD_LAYOUTS.get(encoder.kind)
     if layout is None or not isinstance(encoder, TransformersEncoder):
         return f"transformers has no linear sentence head for {encoder.kind} that totune knows"
+    if not isinstance(head, Linear):
+        return f"its head is {head.name!r}, not linear"
     if readout.layers != "top" or readout.pooling != layout.pooling:
         return (
             f"it reads {readout.layers}, pooling {readout.pooling}; "
             f"the class for {encoder.kind} reads the top layer, pooling {layout.pooling}"
         )
-    if not isinstance(head, Linear):
-        return f"its head is {head.name!r}, not linear"
     if head.layers != (1 if layout.dense is None else 2):
         return f"its head has {head.layers} layer(s), which the class for {encoder.kind} has not"
     if layout.dense is not None and head.activation != layout.activation:

@@ -187,7 +187,7 @@ def test_any_other_tagger_is_saved_with_the_reason(
     tiny, rows = TinyTask.of("tagging", ROWS), tiny_examples("tagging", ROWS)
     model = spread(Model(tiny_encoder("bert"), readout, head, tiny.task))
     about = save(tmp_path, model, tiny)
-    assert about["transformers_class"] == "AutoModel"
+    assert about["transformers_class"] == ""
     assert reason in about["transformers_note"]
     found = load_model(tmp_path).outputs(rows)
     np.testing.assert_allclose(found, outputs_of(model, tiny), atol=1e-6)
@@ -213,11 +213,11 @@ def test_any_other_model_is_saved_with_the_reason(
     tiny = TinyTask.of("classification", ROWS)
     model = spread(Model(tiny_encoder(kind), readout, head, classes(3)))
     about = save(tmp_path, model, tiny)
-    assert about["transformers_class"] == "AutoModel"
+    assert about["transformers_class"] == ""
     assert reason in about["transformers_note"]
     expected = outputs_of(model, tiny)
     np.testing.assert_allclose(load_model(tmp_path).outputs(train()), expected, atol=1e-6)
-    base, report = AutoModel.from_pretrained(tmp_path, output_loading_info=True)
+    base, report = AutoModel.from_pretrained(tmp_path / "encoder", output_loading_info=True)
     assert not any(report[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     own = model.encoder.model.state_dict()
     assert all(torch.equal(tensor, own[name]) for name, tensor in base.state_dict().items())
@@ -228,7 +228,7 @@ def test_a_checkpoint_without_pooler_is_read_at_the_first_token(tmp_path: Path) 
     encoder.model.pooler = None
     assert usual_pooling(encoder) == "cls"
     model = spread(Model(encoder, Readout("top", "cls"), Linear(**usual_head(encoder)), classes(3)))
-    assert save(tmp_path, model, tiny)["transformers_class"] == "AutoModel"
+    assert save(tmp_path, model, tiny)["transformers_class"] == ""
     expected = outputs_of(model, tiny)
     np.testing.assert_allclose(load_model(tmp_path).outputs(train()), expected, atol=1e-6)
 

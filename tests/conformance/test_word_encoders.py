@@ -167,7 +167,9 @@ def test_a_saved_model_answers_as_before(kind_of_encoder: str, kind: str, tmp_pa
     assert found.about["transformers_class"] == ""
     assert found.about["transformers_note"] == f"transformers has no class for {kind_of_encoder}"
     np.testing.assert_allclose(found.outputs(rows), expected, atol=1e-6)
-    assert load_encoder(str(tmp_path)).encoder.fingerprint() == model.encoder.fingerprint()
+    assert (
+        load_encoder(str(tmp_path / "encoder")).encoder.fingerprint() == model.encoder.fingerprint()
+    )
 
 
 @words

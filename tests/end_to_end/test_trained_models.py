@@ -184,7 +184,7 @@ def test_merge_makes_a_model_whole(
     found, expected = package.load(out).outputs(rows), package.load(folder).outputs(rows)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
     assert (out / "train_texts.npy").read_bytes() == (folder / "train_texts.npy").read_bytes()
-    refused(totune("merge", folder, "--out", out), "holds something", "--out")
+    refused(totune("merge", folder, "--out", out), "so nothing is written to it", "--out")
     said = totune("merge", folder, "--out", tmp_path / "again")
     assert said.out.startswith("Merged: " if linear else "Not merged, but with its encoder")
     assert f"totune predict {tmp_path / 'again'}" in said.out

@@ -9,6 +9,7 @@ from tests.unit.study.samples import failed, info_of, record_of
 
 from totune.results import Study, summary_rows
 from totune.search.folder import write_search
+from totune.study.records import Costs
 from totune.study.store import Store
 
 RATE = {"learning_rate": RANGES["learning_rate"]}
@@ -75,6 +76,33 @@ def test_what_the_encoder_does_not_see_stands_beside_the_advice(tmp_path: Path) 
     text = study.report().markdown.read_text(encoding="utf-8")
     assert text.count(caution) == 1
     assert text.index(caution) < text.index("## Comparison")
+
+
+def test_json_tells_what_each_strategy_costs(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    runs = [record_of("last-2", 0), record_of("last-2", 1), failed("tf-idf", 0)]
+    costs = [
+        Costs(10, 40, 2.0, 1.0, 50.0, 1000, 400, 0.5),
+        Costs(10, 40, 4.0, 3.0, 50.0, 2000, 400, 1.5),
+    ]
+    runs = [replace(run, costs=cost) for run, cost in zip(runs, [*costs, None], strict=True)]
+    for run in runs:
+        store.save(run, {} if run.predictions is None else answers())
+    store.save_info(
+        info_of(strategies=["last-2", "tf-idf"], runs=[run.fingerprint for run in runs])
+    )
+    tuned, failing = Study(tmp_path).to_json()["strategies"]
+    assert tuned == {
+        "strategy": "last-2",
+        "usable_runs": 2,
+        "seconds": 5.0,
+        "trainable_parameters": 10,
+        "total_parameters": 40,
+        "peak_memory_bytes": 1500,
+        "storage_bytes": 400,
+        "latency_milliseconds": 1.0,
+    }
+    assert failing == {**dict.fromkeys(tuned), "strategy": "tf-idf", "usable_runs": 0}
 
 
 def answers() -> dict[str, np.ndarray]:

@@ -15,13 +15,16 @@ import pyarrow.parquet as pq
 from totune import machine
 from totune.analyses.base import ANALYSES, Analysis, M, Values
 from totune.errors import ConfigError
+from totune.outputs import check_output_folder, check_reports, has_mark
 from totune.progress import Progress
 from totune.registry import options_of
 from totune.report.document import Section
 from totune.study.records import RunRecord
-from totune.study.store import write_json
+from totune.study.store import is_study, write_json
 
-FOLDER = "analyses"  # inside the folder that an analysis is told to write to
+# Inside the folder that an analysis writes to: what was found, and runs by training rows.
+FOLDER, SIZES = "analyses", "sizes"
+_MARKS = ("analysis", "options", "values")
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,34 @@ def analyse(
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return Findings(analysis.name, options_of(analysis), taken, values)
+
+
+def check_findings_folder(folder: Path, analysis: str) -> None:
+    """Makes sure that findings may be written to a folder, before they are looked for.
+
+    Args:
+        folder: new, empty, a study's, or with what other analyses found.
+        analysis: the name of the one whose findings come.
+
+    Raises:
+        ConfigError: if it holds anything else, or files under those names that are not of totune.
+    """
+    check_output_folder(folder, "a study or what an analysis found", _is_ours)
+    path = folder / FOLDER / f"{analysis}.json"
+    check_reports(path.parent, f"{analysis}.html")
+    if is_study(folder):
+        check_reports(folder)
+    for taken in (path, path.with_suffix(".parquet")):
+        if taken.exists() and not has_mark(path, *_MARKS):
+            raise ConfigError(
+                f"{taken} is not what an analysis of totune found, so it is not replaced. Move it "
+                "elsewhere, or name another folder with --out."
+            )
+
+
+def _is_ours(folder: Path) -> bool:
+    found = any(has_mark(path, *_MARKS) for path in (folder / FOLDER).glob("*.json"))
+    return found or is_study(folder) or any((folder / SIZES).glob("*/runs"))
 
 
 def read_findings(folder: Path) -> list[Findings]:

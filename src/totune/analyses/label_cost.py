@@ -11,6 +11,7 @@ from pydantic import Field
 
 from totune.analyses.base import ANALYSES, Analysis, Values
 from totune.analyses.drawing.label_section import label_section
+from totune.analyses.findings import SIZES
 from totune.analyses.measuring import label_gains
 from totune.analyses.measuring.known import finite
 from totune.data.splits import Splits, shrink
@@ -31,7 +32,6 @@ from totune.study.store import Store
 
 DEFAULTS = ("feature-extraction", "fine-tuning")
 WORDS = ("tf-idf", "most-frequent-tag")  # the baseline of texts, and of tagged words
-SIZES = "sizes"  # inside the folder of the analysis: records by size
 
 
 @dataclass(frozen=True)

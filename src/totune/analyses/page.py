@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from totune.analyses.findings import FOLDER, Findings
+from totune.outputs import MADE_BY
 from totune.report.document import Answer, Document, Section
 from totune.report.table import fact_table
 from totune.report.write import write_document
@@ -32,7 +33,7 @@ def write_page(found: Findings, folder: Path, records: Sequence[RunRecord] = ())
     body = replace(section, paragraphs=section.paragraphs[1:])
     sections = (body, Section("Setup", tables=tuple(table for table in setup if table.rows)))
     title = str(found.about.get("data") or section.title)
-    made = f"Made by totune {found.about.get('versions', {}).get('totune', '')}".strip()
+    made = f"{MADE_BY} {found.about.get('versions', {}).get('totune', '')}".strip()
     path = folder / FOLDER / f"{found.analysis}.html"
     subtitle = " · ".join(filter(None, (found.analysis, str(found.about.get("model") or ""))))
     write_document(path, Document(title, subtitle, answer, sections, made))

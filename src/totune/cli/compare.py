@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from totune.cli.options import Json, Quiet, examples
-from totune.cli.output import emit, show_report_table
+from totune.cli.options import Json, Quiet, examples, output
+from totune.cli.output import emit, model_lines, show_report_table
 from totune.cli.settings import STUDY_OPTIONS, read_settings, takes
 
 if TYPE_CHECKING:
@@ -71,7 +71,12 @@ Data = Annotated[
 def run(
     data: Data,
     out: Annotated[
-        Path, typer.Option(help="The study's folder; what is finished there is not run again.")
+        Path,
+        typer.Option(
+            parser=output(),
+            metavar="DIR",
+            help="The study's folder; what is finished there is not run again.",
+        ),
     ] = Path("study"),
     json: Json = False,
     quiet: Quiet = False,
@@ -94,11 +99,13 @@ def run(
 
 def told(study: "Study") -> Iterator[str]:
     """The answer and where everything lies, line by line."""
+    from totune.export import is_model
+
     advice = study.advice
     yield advice.headline
     yield from (f"- {reason}" for reason in (*advice.reasons, *advice.costs, *advice.effort))
     yield from (f"- But: {caveat}" for caveat in advice.caveats)
     yield ""
     yield f"Report: {study.folder / 'report.html'}"
-    if study.best.is_dir():
-        yield f"Model:  {study.best} (totune predict {shlex.quote(str(study.best))} INPUT)"
+    if is_model(study.best):
+        yield from model_lines(study.best)

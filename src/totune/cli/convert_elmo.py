@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from totune.cli.options import Json, examples
+from totune.cli.options import Json, examples, output
 from totune.cli.output import emit
 
 EXAMPLES = examples(
@@ -20,7 +20,10 @@ EXAMPLES = examples(
 
 def run(
     folder: Annotated[Path, typer.Argument(help="Holds one *options.json and one *weights.hdf5.")],
-    out: Annotated[Path, typer.Option(help="The folder to write; new or empty.")],
+    out: Annotated[
+        Path,
+        typer.Option(parser=output(), metavar="DIR", help="The folder to write; new or empty."),
+    ],
     json: Json = False,
 ) -> None:
     """Convert an ELMo of the official format to safetensors.

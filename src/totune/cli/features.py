@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from totune.cli.options import Json, Quiet, examples
+from totune.cli.options import Json, Quiet, examples, output
 from totune.cli.output import emit
 from totune.cli.parsing import parse_layers, parse_names
 from totune.cli.settings import DATA, MACHINE, option, takes
@@ -110,7 +110,12 @@ def run(
         ),
     ],
     out: Annotated[
-        Path, typer.Option(help="The folder to fill. An interrupted extraction there goes on.")
+        Path,
+        typer.Option(
+            parser=output(),
+            metavar="DIR",
+            help="The folder to fill. An interrupted extraction there goes on.",
+        ),
     ],
     quiet: Quiet = False,
     json: Json = False,

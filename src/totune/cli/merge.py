@@ -1,13 +1,12 @@
 """`totune merge`: a model that needs no encoder from elsewhere."""
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from totune.cli.options import Json, examples
-from totune.cli.output import emit
+from totune.cli.options import Json, examples, output
+from totune.cli.output import emit, model_lines
 from totune.cli.predict import EncoderPlace, ModelFolder
 
 EXAMPLES = examples(
@@ -21,7 +20,10 @@ EXAMPLES = examples(
 
 def run(
     model_dir: ModelFolder,
-    out: Annotated[Path, typer.Option(help="The folder to write; new or empty.")],
+    out: Annotated[
+        Path,
+        typer.Option(parser=output(), metavar="DIR", help="The folder to write; new or empty."),
+    ],
     model: EncoderPlace = None,
     json: Json = False,
 ) -> None:
@@ -35,5 +37,5 @@ def run(
     if json:
         return emit({"model": out, "merged": done.merged, "note": done.note})
     how = "Merged" if done.merged else "Not merged, but with its encoder beside it"
-    typer.echo(f"{how}: {done.note}")
-    typer.echo(f"\nModel: {out} (totune predict {shlex.quote(str(out))} INPUT)")
+    typer.echo(f"{how}: {done.note}\n")
+    typer.echo("\n".join(model_lines(out)))

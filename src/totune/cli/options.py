@@ -1,9 +1,13 @@
 """Options that several commands share, and the examples in their help."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
+
+from totune.outputs import output_path
 
 Json = Annotated[
     bool,
@@ -12,6 +16,15 @@ Json = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Say nothing on the way; only results and errors.")
 ]
+
+
+def output(option: str = "--out") -> Callable[[str], Path]:
+    """Reads the value of an option that names an output; an empty one is refused."""
+
+    def path(text: str) -> Path:
+        return output_path(text, option)
+
+    return path
 
 
 def examples(*pairs: tuple[str, str]) -> str:

@@ -3,7 +3,8 @@
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,14 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return str(value) if isinstance(value, Path) else value
+
+
+def model_lines(folder: Path) -> Iterator[str]:
+    """Where a trained model lies, and who can load it and how."""
+    from totune.export import who_loads
+
+    yield f"Model:  {folder} (totune predict {shlex.quote(str(folder))} INPUT)"
+    yield from (f"        {sentence}" for sentence in who_loads(folder))
 
 
 def show_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

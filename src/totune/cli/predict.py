@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from totune.cli.options import Json, examples
+from totune.cli.options import output as to_file
 from totune.cli.output import emit, plain
 from totune.errors import ConfigError
 from totune.registry import did_you_mean
@@ -32,6 +33,7 @@ EXAMPLES = examples(
 )
 FORMATS = (".csv", ".tsv", ".jsonl")
 CONLL = ".conll"  # of tagged words alone
+_LINE = 1 << 20  # bytes of the longest line that is looked at
 
 ModelFolder = Annotated[
     Path,
@@ -82,8 +84,10 @@ def run(
     output: Annotated[
         Path | None,
         typer.Option(
+            parser=to_file("--output"),
+            metavar="FILE",
             help="A csv, tsv or jsonl file (of tagged words .conll too); standard output if not "
-            "named."
+            "named. Earlier predictions (but of tags) are replaced, other files are not.",
         ),
     ] = None,
     text: Text = None,
@@ -94,7 +98,7 @@ def run(
 ) -> None:
     """Predict a label (with its probability), a score or tags for every row, in order."""
     if output is not None:
-        _check_output(output)
+        _check_output(output, input)
     from totune.data.sources import read_inputs
     from totune.export import load_model
 
@@ -119,7 +123,7 @@ def run(
         typer.echo(as_text(rows, ".csv"), nl=False)
 
 
-def _check_output(output: Path) -> None:
+def _check_output(output: Path, read: str) -> None:
     if output.suffix not in (*FORMATS, CONLL):
         hint = did_you_mean(output.suffix, (*FORMATS, CONLL))
         raise ConfigError(f"--output {output} ends in none of the formats written. {hint}")
@@ -127,6 +131,24 @@ def _check_output(output: Path) -> None:
         raise ConfigError(f"--output {output}: there is no folder {output.parent}; make it first.")
     if output.is_dir():
         raise ConfigError(f"--output {output} is a folder; name a file.")
+    if output.exists() and Path(read).exists() and output.samefile(read):
+        raise ConfigError(f"--output {output} is the file that is read; name another.")
+    if output.exists() and not _holds_predictions(output):
+        raise ConfigError(
+            f"--output {output} is there and does not hold predictions of totune, so it is not "
+            "replaced. Name another file, or remove it first."
+        )
+
+
+def _holds_predictions(file: Path) -> bool:
+    """Whether a file is empty or begins as `as_text` does; tags look like anybody's, so not."""
+    with file.open("rb") as opened:
+        first = opened.readline(_LINE).rstrip()
+    if not first:
+        return True
+    if file.suffix == ".jsonl":
+        return first.startswith(b'{"prediction": ')
+    return first.replace(b"\t", b",") in (b"prediction", b"prediction,probability")
 
 
 def tell_missing_documents(model: "Predictor", rows: "Examples") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from totune.cli.options import Json, Quiet, examples
+from totune.cli.options import Json, Quiet, examples, output
 from totune.cli.output import emit, show_table
 from totune.cli.parsing import parse_duration
 from totune.cli.settings import option, takes
@@ -33,7 +33,12 @@ Corpus = Annotated[
     ),
 ]
 Out = Annotated[
-    Path, typer.Option(help="The folder to write. An interrupted training there goes on.")
+    Path,
+    typer.Option(
+        parser=output(),
+        metavar="DIR",
+        help="The folder to write. An interrupted training there goes on.",
+    ),
 ]
 Validation = Annotated[
     str | None,

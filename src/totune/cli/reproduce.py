@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from totune.cli.options import Json, Quiet, examples
+from totune.cli.options import Json, Quiet, examples, output
 from totune.cli.output import emit
 
 EXAMPLES = examples(
@@ -33,7 +33,12 @@ def run(
         int | None, typer.Option(help="How many; the recipe's own number if not named.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The report's folder; the recipe's name if not named.")
+        Path | None,
+        typer.Option(
+            parser=output(),
+            metavar="DIR",
+            help="The report's folder; the recipe's name if not named.",
+        ),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,

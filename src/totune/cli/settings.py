@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from totune.cli.options import output
 from totune.cli.parsing import (
     parse_assignments,
     parse_duration,
@@ -27,7 +28,10 @@ def option(
     name: str, kind: Any, panel: str, text: str, default: Any = None, metavar: str | None = None
 ) -> inspect.Parameter:
     """A keyword parameter as typer reads it."""
-    annotation = Annotated[kind, typer.Option(help=text, rich_help_panel=panel, metavar=metavar)]
+    parser = output(f"--{name.replace('_', '-')}") if kind == Path | None else None
+    annotation = Annotated[
+        kind, typer.Option(parser=parser, help=text, rich_help_panel=panel, metavar=metavar)
+    ]
     keyword = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, keyword, default=default, annotation=annotation)
 

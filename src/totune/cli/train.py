@@ -1,14 +1,13 @@
 """`totune train`: one strategy, one seed, one model."""
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from totune.cli.compare import Data
-from totune.cli.options import Json, Quiet, examples
-from totune.cli.output import emit, show_metrics
+from totune.cli.options import Json, Quiet, examples, output
+from totune.cli.output import emit, model_lines, show_metrics
 from totune.cli.settings import COMMON_OPTIONS, read_settings, takes
 
 EXAMPLES = examples(
@@ -28,14 +27,19 @@ def run(
         str, typer.Option(help="A name of totune list strategies or totune list baselines.")
     ] = "fine-tuning",
     out: Annotated[
-        Path, typer.Option(help="The model's folder; an interrupted run there goes on.")
+        Path,
+        typer.Option(
+            parser=output(),
+            metavar="DIR",
+            help="The model's folder; an interrupted run there goes on.",
+        ),
     ] = Path("model"),
     seed: Annotated[int, typer.Option(min=0, help="For initialisation and data order.")] = 0,
     json: Json = False,
     quiet: Quiet = False,
     **settings: Any,
 ) -> None:
-    """Train one model and save it; with a linear head, transformers loads it too."""
+    """Train one model and save it; the last lines say who can load it."""
     chosen = read_settings(settings)
     from totune.api import train
     from totune.cli.progress import RichProgress
@@ -46,4 +50,4 @@ def run(
     if json:
         return emit({"model": out, "strategy": strategy, "seed": seed, "metrics": metrics})
     show_metrics(metrics)
-    typer.echo(f"\nModel: {out} (totune predict {shlex.quote(str(out))} INPUT)")
+    typer.echo("\n" + "\n".join(model_lines(out)))

@@ -112,7 +112,9 @@ def read_config(folder: Path) -> PretrainedConfig:
     """The configuration in a folder; raises `ModelError` if totune cannot use such a model."""
     file = folder / "config.json"
     if not file.is_file():
-        raise ModelError(f"The folder {folder} has no config.json, so it holds no encoder.")
+        within = folder / "encoder"  # where a trained model keeps it
+        hint = f" Its folder {within} does." if (within / "config.json").is_file() else ""
+        raise ModelError(f"The folder {folder} has no config.json, so it holds no encoder.{hint}")
     try:
         facts: Any = json.loads(file.read_text(encoding="utf-8"))
         kind = facts.get("model_type")

@@ -1,6 +1,8 @@
 """The files of a model's folder: their names, writing them, and refusing damaged ones."""
 
 import json
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ import totune
 from totune.data.examples import Examples
 from totune.data.seen import SeenTexts
 from totune.errors import ConfigError, ModelError
+from totune.outputs import check_output_folder, has_mark
 from totune.tasks.base import Task, task_from_json
 
 DESCRIPTION = "totune.json"
@@ -22,19 +25,97 @@ HEAD = "head.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"  # PEFT's names
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 SEEN = "train_texts.npy"
-ENCODER = "encoder"  # the folder of an encoder that goes along with its adapters
-_WHOLE = ("config.json", "model.safetensors")
+ENCODER = "encoder"  # the folder of an encoder beside what was trained on top of it
+BASELINE = "baseline"
+# What a model's folder may hold beside its description.
+_PARTS = (
+    *(HEAD, ADAPTER_CONFIG, ADAPTER_WEIGHTS, SEEN, ENCODER, BASELINE),
+    *("config.json", "model.safetensors", "model-*-of-*.safetensors"),
+    *("model.safetensors.index.json", "tokenizer.json", "tokenizer_config.json"),
+    *("special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt"),
+    *("spiece.model", "spm.model", "sentencepiece.bpe.model", "word_tokenizer.json"),
+)
+_UNFINISHED = "model.*.tmp"
 
 # What reading a folder with a file cut short, swapped or edited by hand can raise.
 _DAMAGE = (ValueError, TypeError, KeyError, SafetensorError, RuntimeError, OSError, ConfigError)
 
 
-def start_folder(folder: Path) -> None:
-    """Makes the folder, or takes an older model out of it, whose files would be read with ours."""
+def check_model_folder(folder: Path, option: str = "--out") -> None:
+    """Makes sure that a model may be written into a folder.
+
+    Args:
+        folder: new, empty, or with a model of totune, finished or in training; whatever else lies
+            beside that model stays.
+        option: that it was named with.
+
+    Raises:
+        ConfigError: if the folder is anything else.
+    """
+    check_output_folder(folder, f"a model ({DESCRIPTION})", _is_ours, option)
+
+
+def _is_ours(folder: Path) -> bool:
+    in_training = (folder / "training" / "runs").is_dir()
+    return has_mark(folder / DESCRIPTION, "totune") or (in_training and not any(_parts(folder)))
+
+
+def _parts(folder: Path) -> Iterator[Path]:
+    for name in _PARTS:
+        yield from folder.glob(name)
+
+
+@contextmanager
+def replaced_model(folder: Path) -> Iterator[Path]:
+    """An empty folder to write a model into, which then takes the place of the one in `folder`.
+
+    If the block raises, the older model stays. While its files change places, and while there is
+    none, a description that says nothing marks `folder` as ours.
+
+    Raises:
+        ConfigError: if `folder` holds something that is not a model of totune.
+    """
+    check_model_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    if (folder / DESCRIPTION).is_file():
-        for name in (DESCRIPTION, HEAD, ADAPTER_CONFIG, ADAPTER_WEIGHTS, SEEN, *_WHOLE):
-            (folder / name).unlink(missing_ok=True)
+    for left in folder.glob(_UNFINISHED):  # by a process that was killed
+        shutil.rmtree(left)
+    if not (folder / DESCRIPTION).is_file():
+        describe_nothing(folder)
+    prefix, suffix = _UNFINISHED.split("*")
+    with tempfile.TemporaryDirectory(prefix=prefix, suffix=suffix, dir=folder) as made:
+        yield Path(made)
+        describe_nothing(folder)
+        remove_parts(folder)
+        for path in sorted(Path(made).iterdir(), key=lambda path: path.name == DESCRIPTION):
+            path.replace(folder / path.name)
+
+
+def describe_nothing(folder: Path) -> None:
+    """Marks a folder as a model's that is not finished."""
+    write_json({"totune": totune.__version__}, folder, DESCRIPTION)
+
+
+def remove_model(folder: Path) -> None:
+    """Removes the model of totune in a folder, if there is one, and what else it holds not."""
+    if not folder.is_symlink() and has_mark(folder / DESCRIPTION, "totune"):
+        remove_parts(folder)
+        (folder / DESCRIPTION).unlink()
+        if not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def remove_parts(folder: Path) -> None:
+    """Removes a model's files but for its description; of a link the link alone."""
+    for path in list(_parts(folder)):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def is_model(folder: Path) -> bool:
+    """Whether a folder holds a finished model of totune."""
+    return has_mark(folder / DESCRIPTION, "totune", "kind")
 
 
 def describe(folder: Path, task: Task, facts: Mapping[str, Any]) -> None:
@@ -62,6 +143,15 @@ def write_json(facts: Mapping[str, Any], folder: Path, name: str) -> None:
     """Writes a JSON object."""
     text = json.dumps(facts, indent=2, ensure_ascii=False)
     (folder / name).write_text(text + "\n", encoding="utf-8")
+
+
+def write_adapter_config(config: Mapping[str, Any], folder: Path) -> None:
+    """Writes the configuration of inserted modules, in PEFT's layout without the encoder's name.
+
+    By that name transformers would load the folder alone, and put a random head on it.
+    """
+    named = {name: fact for name, fact in config.items() if name != "base_model_name_or_path"}
+    write_json(named, folder, ADAPTER_CONFIG)
 
 
 def read_json(folder: Path, name: str) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from totune.encoders.loading import load_encoder
 from totune.errors import ModelError
 from totune.export.adapters import assemble, load_upper, open_adapter, open_encoder
 from totune.export.files import (
+    BASELINE,
+    ENCODER,
     HEAD,
     read_description,
     read_seen,
@@ -62,7 +64,9 @@ def _load_adapter(
 
 
 def _load_neural(folder: Path, task: Task, about: dict[str, Any]) -> Predictor:
-    loaded = load_encoder(str(folder))
+    # Until version 0.1.0 the encoder always lay beside the description.
+    place = folder / ENCODER if about.get("holds_encoder") else folder
+    loaded = load_encoder(str(place))
     model = assemble(loaded, task, about, _precision(about))
     load_upper(model, read_weights(folder, HEAD))
     return predictor(model.eval(), loaded.tokenizer, task, about)
@@ -73,7 +77,7 @@ def _load_baseline(folder: Path, task: Task, about: dict[str, Any]) -> Predictor
     embed = None
     if baseline.needs_encoder:
         embed = embedder(about["model"], int(about["max_length"]), _setting(about))
-    fitted = baseline.load(folder / "baseline", task, embed)
+    fitted = baseline.load(folder / BASELINE, task, embed)
     return Predictor(task, about, fitted.outputs)
 
 

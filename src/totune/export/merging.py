@@ -7,7 +7,7 @@ from typing import Any
 
 from totune.encoders.inserts.base import Insert
 from totune.encoders.loading import Loaded, load_encoder, quiet
-from totune.errors import ConfigError, ModelError
+from totune.errors import ModelError
 from totune.export.adapters import open_adapter, open_encoder
 from totune.export.files import (
     ADAPTER_CONFIG,
@@ -17,9 +17,12 @@ from totune.export.files import (
     SEEN,
     describe,
     read_description,
+    read_json,
     refusing_damage,
+    write_adapter_config,
 )
 from totune.export.saving import save_model
+from totune.outputs import check_output_folder
 from totune.tasks.base import Task
 
 # What `save_model` and `describe` say themselves, and what a merged encoder is not.
@@ -55,7 +58,7 @@ def merge(folder: Path, out: Path, model: str | None = None) -> Merged:
         ConfigError: if `out` holds something.
         ModelError: as `load_model`, and if there is nothing to merge.
     """
-    _check_out(out)
+    check_output_folder(out)
     task, about = read_description(folder)
     _check_kind(folder, about)
     with refusing_damage(folder):
@@ -71,14 +74,9 @@ def merge(folder: Path, out: Path, model: str | None = None) -> Merged:
     save_model(out, trained, loaded.tokenizer, task, rest)
     _copy(folder, out, SEEN)
     written = read_description(out)[1]
-    return Merged(out, True, f"transformers reads it as {written['transformers_class']}.")
-
-
-def _check_out(out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"--out {out} is a file; name a folder for the output.")
-    if out.is_dir() and any(out.iterdir()):
-        raise ConfigError(f"--out {out} is a folder that holds something; name a new one.")
+    kind, reason = written["transformers_class"], written["transformers_note"]
+    note = f"transformers reads it as {kind}." if kind else f"only totune reads it: {reason}."
+    return Merged(out, True, note)
 
 
 def _check_kind(folder: Path, about: dict[str, Any]) -> None:
@@ -108,7 +106,8 @@ def _write_along(folder: Path, out: Path, task: Task, about: dict[str, Any], use
         (out / ENCODER).mkdir()
         plain.encoder.save(out / ENCODER)
         plain.tokenizer.save_pretrained(out / ENCODER)
-    _copy(folder, out, HEAD, ADAPTER_CONFIG, ADAPTER_WEIGHTS, SEEN)
+    write_adapter_config(read_json(folder, ADAPTER_CONFIG), out)
+    _copy(folder, out, HEAD, ADAPTER_WEIGHTS, SEEN)
     rest = {name: fact for name, fact in about.items() if name not in ("totune", "task")}
     describe(out, task, rest | {"holds_encoder": True})
 

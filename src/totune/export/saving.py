@@ -13,15 +13,15 @@ from totune.baselines.base import Baseline, FittedBaseline
 from totune.data.tokenizer import Tokenizer
 from totune.encoders.inserts.base import Insert
 from totune.encoders.loading import quiet
-from totune.encoders.sources import ALIASES
 from totune.encoders.transformers import TransformersEncoder
 from totune.export.files import (
-    ADAPTER_CONFIG,
     ADAPTER_WEIGHTS,
+    BASELINE,
+    ENCODER,
     HEAD,
     describe,
-    start_folder,
-    write_json,
+    replaced_model,
+    write_adapter_config,
     write_weights,
 )
 from totune.model import Model
@@ -41,7 +41,7 @@ def save_model(
     """Writes a trained model; where modules were inserted, without the encoder they are in.
 
     Args:
-        folder: made if it is not there; an older model in it is replaced.
+        folder: made if it is not there; an older model of totune in it is replaced.
         model: the trained model.
         tokenizer: the encoder's.
         task: its label space.
@@ -50,8 +50,22 @@ def save_model(
             encoder's without them and before training.
         trained: names of `model.unique_parameters()` that were trained; read where modules were
             inserted, since all others are the encoder's own.
+
+    Raises:
+        ConfigError: if the folder holds something that is not a model of totune.
     """
-    start_folder(folder)
+    with replaced_model(folder) as new:
+        _write_model(new, model, tokenizer, task, about, trained)
+
+
+def _write_model(
+    folder: Path,
+    model: Model,
+    tokenizer: Tokenizer,
+    task: Task,
+    about: dict[str, Any],
+    trained: Collection[str],
+) -> None:
     facts: dict[str, Any] = {
         "readout": asdict(model.readout),
         "head": {"name": model.head_options.name, "options": options_of(model.head_options)},
@@ -63,7 +77,7 @@ def save_model(
         facts |= {"kind": "model"} | _save_whole(folder, model, tokenizer, task)
     else:
         write_weights(_upper(model) | _beside(model, insert, trained), folder, HEAD)
-        write_json(_config(insert, about["model"]), folder, ADAPTER_CONFIG)
+        write_adapter_config(insert.config(), folder)
         write_weights(insert.state_dict(), folder, ADAPTER_WEIGHTS)
         facts["kind"] = "adapter"
     describe(folder, task, facts | about)
@@ -87,32 +101,31 @@ def _beside(model: Model, insert: Insert, trained: Collection[str]) -> dict[str,
     }
 
 
-def _config(insert: Insert, reference: str) -> dict[str, Any]:
-    """The insert's configuration; PEFT's names the encoder too, for what loads it without us."""
-    config = insert.config()
-    if "base_model_name_or_path" in config:
-        config["base_model_name_or_path"] = ALIASES.get(reference, reference)
-    return config
+def _save_whole(folder: Path, model: Model, tokenizer: Tokenizer, task: Task) -> dict[str, Any]:
+    """Writes encoder and tokenizer as transformers does; says for which of its classes.
 
-
-def _save_whole(folder: Path, model: Model, tokenizer: Tokenizer, task: Task) -> dict[str, str]:
-    """Writes encoder and tokenizer as transformers does; says for which of its classes."""
+    Where it has none with this head, they go to a folder within: by a configuration beside the
+    description, transformers would load the encoder and put a random head on it.
+    """
     whole, kind, reason = _as_transformers(model, task)
+    place = folder if whole is not None else folder / ENCODER
+    place.mkdir(exist_ok=True)
     with quiet():
         if whole is None:
-            model.encoder.save(folder)
+            model.encoder.save(place)
         else:
-            whole.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-    return {"transformers_class": kind, "transformers_note": reason}
+            whole.save_pretrained(place)
+        tokenizer.save_pretrained(place)
+    facts = {"transformers_class": kind, "transformers_note": reason}
+    return facts | {"holds_encoder": whole is None}
 
 
 def _as_transformers(model: Model, task: Task) -> tuple[PreTrainedModel | None, str, str]:
     """The model in transformers' own class, if it has one with this head.
 
     Returns:
-        The model, or None where the encoder is written as it is; the class that reads the folder;
-        and if that does not read the head, why.
+        The model, or None where the encoder is written as it is; the class that reads the folder,
+        or ""; and if there is none, why.
     """
     if not isinstance(model.encoder, TransformersEncoder):
         return None, "", f"transformers has no class for {model.encoder.kind}"
@@ -126,14 +139,14 @@ def _as_transformers(model: Model, task: Task) -> tuple[PreTrainedModel | None, 
         if reason is None:
             twin = sequence_classifier.to_sequence_classifier(model, task)
             return twin, "AutoModelForSequenceClassification", ""
-    return None, "AutoModel", reason
+    return None, "", reason
 
 
 def save_baseline(
     folder: Path, baseline: Baseline, fitted: FittedBaseline, task: Task, about: dict[str, Any]
 ) -> None:
     """Writes a trained baseline; `about` as for `save_model`, and `model`, its encoder if any."""
-    start_folder(folder)
-    fitted.save(folder / "baseline")
     options = {"name": baseline.name, "options": options_of(baseline)}
-    describe(folder, task, {"kind": "baseline", "baseline": options, **about})
+    with replaced_model(folder) as new:
+        fitted.save(new / BASELINE)
+        describe(new, task, {"kind": "baseline", "baseline": options, **about})

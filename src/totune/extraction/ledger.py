@@ -10,6 +10,7 @@ from typing import Any
 from totune.errors import ConfigError
 from totune.extraction.chunks import Mark
 from totune.extraction.writing import unwritable, write_whole
+from totune.outputs import check_output_folder
 from totune.progress import Progress
 
 FACTS = "features.json"
@@ -31,7 +32,7 @@ class Ledger:
         self._folder = folder
         self._facts = read_facts(folder) if (folder / FACTS).exists() else None
         if self._facts is None:
-            self._check_empty()
+            check_output_folder(folder, f"an extraction ({FACTS})", lambda _: False)
         else:
             self._check_same(configuration)
         self.marks: dict[int, Mark] = {mark.shard: mark for mark in self._listed()}
@@ -79,14 +80,6 @@ class Ledger:
         text = json.dumps({**facts, **counts}, indent=2, ensure_ascii=False)
         write_whole(self._folder / FACTS, f"{text}\n".encode())
         (self._folder / LOG).unlink(missing_ok=True)
-
-    def _check_empty(self) -> None:
-        if self._folder.is_file():
-            raise ConfigError(f"{self._folder} is a file; name a folder for the output.")
-        if self._folder.is_dir() and any(self._folder.iterdir()):
-            raise ConfigError(
-                f"{self._folder} holds files and no {FACTS}; name a new or empty folder with --out."
-            )
 
     def _check_same(self, configuration: Mapping[str, Any]) -> None:
         found = (self._facts or {}).get("configuration", {})

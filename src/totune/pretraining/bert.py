@@ -21,6 +21,7 @@ from totune.encoders.loading import load_encoder, quiet
 from totune.encoders.sources import resolve
 from totune.encoders.transformers import TransformersEncoder
 from totune.errors import ConfigError, ModelError
+from totune.outputs import output_path
 from totune.pretraining.course import Course, Stage
 from totune.pretraining.masked import MaskedObjective
 from totune.pretraining.pairs import pairable
@@ -89,7 +90,7 @@ def pretrain_bert(
         "cased": cased,
         "corpus": texts.facts(),
     }
-    session = Session(Path(out), about, complete, watcher)
+    session = Session(output_path(out), about, complete, watcher)
     exact = chosen.vocab_size is not None
 
     def build() -> Ready:

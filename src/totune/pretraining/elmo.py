@@ -13,6 +13,7 @@ from totune.encoders.loading import load_encoder
 from totune.encoders.sources import resolve
 from totune.encoders.words import Vocabulary, WordTokenizer
 from totune.errors import ConfigError, ModelError
+from totune.outputs import output_path
 from totune.pretraining.bilm import BilmObjective
 from totune.pretraining.course import Course, Stage
 from totune.pretraining.presets import CONTINUED, ELMO_PRESETS, find_preset
@@ -78,7 +79,7 @@ def pretrain_elmo(
         "clip": clip,
         "corpus": texts.facts(),
     }
-    session = Session(Path(out), about, complete, watcher)
+    session = Session(output_path(out), about, complete, watcher)
     exact = chosen.vocab_size is not None
 
     def build() -> Ready:

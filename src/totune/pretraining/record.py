@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from totune.errors import ConfigError
+from totune.outputs import check_output_folder
 
 FACTS, CHECKPOINT = "pretraining.json", "checkpoint.pt"
 
@@ -40,8 +41,7 @@ def claim(folder: Path, identity: str) -> Pretrained | None:
     """
     file = folder / FACTS
     if not file.is_file():
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ConfigError(f"--out {folder} is not a new or empty folder; name another.")
+        check_output_folder(folder, f"a pretraining ({FACTS})", lambda _: False)
         folder.mkdir(parents=True, exist_ok=True)
         write_facts(folder, {"identity": identity, "finished": False})
         return None

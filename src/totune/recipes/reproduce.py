@@ -4,15 +4,19 @@ from pathlib import Path
 
 from totune.errors import ConfigError
 from totune.machine import versions
+from totune.outputs import check_output_folder, check_reports, has_mark, output_path
 from totune.progress import Progress
 from totune.recipes.cross_validation import cross_validate
 from totune.recipes.document import recipe_document
 from totune.recipes.recipe import CrossValidation, Recipe, load_recipe
 from totune.recipes.results import Results
-from totune.recipes.study import run_study
+from totune.recipes.study import FOLDER, run_study
 from totune.report.html import document_html
 from totune.report.markdown import document_markdown
-from totune.study.store import write_json
+from totune.study.store import is_study, write_json
+
+RESULTS = "results.json"
+_MARKS = ("recipe", "groups", "versions")
 
 
 def reproduce(
@@ -48,11 +52,18 @@ def reproduce(
     progress = progress or Progress()
     _check(fraction, seeds)
     recipe = load_recipe(name)
+    folder = output_path(out if out is not None else name)
+    check_output_folder(folder, f"the report of a recipe ({RESULTS})", _is_ours)
+    if not has_mark(folder / RESULTS, *_MARKS):
+        check_reports(folder)
     file = recipe.data_file(Path(data_dir).expanduser())
-    folder = Path(out if out is not None else name)
     results = _run(recipe, file, folder, model, fraction, seeds or recipe.run.seeds, progress)
     _write(folder, recipe, results, command)
     return folder
+
+
+def _is_ours(folder: Path) -> bool:
+    return has_mark(folder / RESULTS, *_MARKS) or is_study(folder / FOLDER)
 
 
 def _check(fraction: float, seeds: int | None) -> None:
@@ -85,6 +96,6 @@ def _run(
 def _write(folder: Path, recipe: Recipe, results: Results, command: str) -> None:
     document = recipe_document(recipe, results, command)
     content = {"recipe": recipe.model_dump(), "versions": versions(), **results.to_json()}
-    write_json(content, folder / "results.json")
+    write_json(content, folder / RESULTS)
     (folder / "report.md").write_text(document_markdown(document), encoding="utf-8")
     (folder / "report.html").write_text(document_html(document), encoding="utf-8")

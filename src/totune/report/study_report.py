@@ -5,6 +5,7 @@ from typing import Any
 
 from totune.advice import Advice, Ensemble
 from totune.metrics import METRICS
+from totune.outputs import MADE_BY
 from totune.report import formatting
 from totune.report.comparison import comparison_table
 from totune.report.document import Answer, Document, Picture, Section
@@ -69,7 +70,7 @@ def _subtitle(info: StudyInfo, records: Sequence[RunRecord]) -> str:
 
 def _footer(info: StudyInfo) -> str:
     day = info.created_at[:10]
-    made = ("Made by totune", info.versions.get("totune", ""), f"on {day}" if day else "")
+    made = (MADE_BY, info.versions.get("totune", ""), f"on {day}" if day else "")
     return " ".join(part for part in made if part)
 
 

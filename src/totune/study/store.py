@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from totune.errors import ConfigError
+from totune.outputs import has_mark
 from totune.study.records import RunRecord, StudyInfo
 
 
@@ -17,6 +18,11 @@ def write_json(data: Any, path: Path) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     temporary.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     temporary.replace(path)
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder holds a study, finished or not."""
+    return has_mark(folder / "study.json", "strategies", "seeds", "metric")
 
 
 class Store:

@@ -46,17 +46,24 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any
     def compare(data: str, **settings: Any) -> FakeStudy:
         made.append({"data": data, **settings})
         settings["progress"].say("Reading.")
-        (tmp_path / "best").mkdir(exist_ok=True)
+        baseline(tmp_path / "best")
         return FakeStudy(tmp_path)
 
     def train(data: str, strategy: str, **settings: Any) -> SimpleNamespace:
         made.append({"data": data, "strategy": strategy, **settings})
         scores = {"accuracy": 0.5, "f1": 0.25}
+        baseline(settings["out"])
         return SimpleNamespace(about={"metrics": {"dev": scores, "test": scores}})
 
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(api, "compare", compare)
     monkeypatch.setattr(api, "train", train)
     return made
+
+
+def baseline(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "totune.json").write_text('{"totune": "0.1.0", "kind": "baseline"}')
 
 
 def run(*arguments: object) -> Any:
@@ -82,7 +89,8 @@ def test_a_person_gets_the_table_the_answer_and_the_places(
         assert expected in result.stdout
     assert "- It is better.\n- It is slow.\n- None was searched.\n- But: Few.\n" in result.stdout
     assert f"Report: {tmp_path / 'report.html'}\n" in result.stdout
-    assert f"Model:  {tmp_path / 'best'}" in result.stdout
+    assert f"Model:  {tmp_path / 'best'} (totune predict" in result.stdout
+    assert f'Only totune loads it, in Python as totune.load("{tmp_path / "best"}")' in result.stdout
     assert result.stderr == "Reading.\n"
 
 
@@ -96,7 +104,7 @@ def test_train_passes_its_strategy_and_shows_the_scores(calls: list[dict[str, An
     result = run("train", "x.csv", "--strategy", "last-2", "--seed", "4", "--out", "m")
     assert {"strategy": "last-2", "seed": 4, "out": Path("m")}.items() <= calls[0].items()
     assert "50.0" in result.stdout
-    assert "Model: m" in result.stdout
+    assert "Model:  m (totune predict m INPUT)" in result.stdout
 
 
 def test_train_as_json(calls: list[dict[str, Any]]):

@@ -269,7 +269,7 @@ def test_another_configuration_belongs_in_another_folder(run: Extract, tmp_path:
 def test_a_folder_with_other_files_is_left_alone(run: Extract, tmp_path: Path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "diary.txt").write_text("Monday")
-    with pytest.raises(ConfigError, match=r"holds files and no features.json"):
+    with pytest.raises(ConfigError, match=r"holds diary.txt and is not an extraction"):
         run()
     with pytest.raises(ConfigError, match=r"is a file; name a folder"):
         run("texts.csv")

@@ -347,7 +347,7 @@ def test_faults_of_a_person_are_told(kind: str, text: Path, tmp_path: Path) -> N
         pretrain(kind, text, tmp_path / "d", {"preset": "tinny"})
     (tmp_path / "e").mkdir()
     (tmp_path / "e" / "notes.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="not a new or empty folder"):
+    with pytest.raises(ConfigError, match=r"holds notes.txt and is not a pretraining"):
         pretrain(kind, text, tmp_path / "e")
     with pytest.raises(RunError, match="--learning-rate"):
         pretrain(kind, text, tmp_path / "f", learning_rate=1e30)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from totune.cli.analyze.common import Data, Json, Out, Quiet, examples, show
+from totune.cli.analyze.common import Data, Json, Out, Quiet, examples, output_folder, show
 from totune.cli.parsing import parse_names
 from totune.cli.predict import Encoding
 from totune.errors import ConfigError
@@ -83,12 +83,13 @@ def run(
     from totune.cli.progress import RichProgress
 
     analysis = ANALYSES.create("adapter-ablation", {"split": split})
+    folder = output_folder(analysis.name, out or study)
     given = {"model": model, "encoding": encoding, "metric": metric}
     with RichProgress(quiet) as progress:
         named = parse_names(strategies) if strategies else []
         opened = _open(data, model_dir, study, named, given, progress)
         found = analyse(analysis, opened.models, opened.about, progress)
-    show(found, out or study or Path("analysis"), opened.records, json)
+    show(found, folder, opened.records, json)
 
 
 def _open(

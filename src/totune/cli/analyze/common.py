@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from totune.cli.compare import Data
-from totune.cli.options import Json, Quiet, examples
+from totune.cli.options import Json, Quiet, examples, output
 from totune.cli.output import emit, show_report_table
 from totune.cli.parsing import parse_assignments, parse_names
 from totune.cli.settings import COMMON_OPTIONS, read_settings, takes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from totune.progress import Progress
     from totune.study.records import RunRecord
 
-__all__ = ["Data", "Json", "Out", "Quiet", "Set", "examples"]
+__all__ = ["Data", "Json", "Out", "Quiet", "Set", "examples", "output"]
 
 _READING = (
     *("model", "text", "pair", "label", "task", "encoding", "fraction", "split_seed", "metric"),
@@ -43,6 +43,7 @@ Out = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
+        parser=output(),
         help="Where the result is written; the study's folder, or ./analysis without one.",
     ),
 ]
@@ -110,13 +111,27 @@ def states_command(name: str, does: str) -> Callable[..., None]:
         from totune.cli.progress import RichProgress
 
         analysis = ANALYSES.create(name, parse_assignments(set or []))
+        folder = output_folder(name, out or study)
         with RichProgress(quiet) as progress:
             opened = open_data(data, study, strategies, settings, progress)
             found = analyse(analysis, opened.states, opened.about, progress)
-        show(found, out or study or Path("analysis"), opened.records, json)
+        show(found, folder, opened.records, json)
 
     run.__doc__ = does
     return run
+
+
+def output_folder(analysis: str, named: Path | None) -> Path:
+    """Where the result of an analysis is written.
+
+    Raises:
+        ConfigError: if something else is there.
+    """
+    from totune.analyses.findings import check_findings_folder
+
+    folder = named or Path("analysis")
+    check_findings_folder(folder, analysis)
+    return folder
 
 
 def show(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from totune.cli.analyze.common import Json, Quiet, Set, examples, show
+from totune.cli.analyze.common import Json, Quiet, Set, examples, output, output_folder, show
 from totune.cli.parsing import parse_assignments
 from totune.errors import ConfigError
 
@@ -70,6 +70,7 @@ Out = Annotated[
     Path,
     typer.Option(
         metavar="DIR",
+        parser=output(),
         help="Where the result is written; in a study's folder its report shows it too.",
     ),
 ]
@@ -109,6 +110,7 @@ def run(
     from totune.cli.progress import RichProgress
 
     analysis = ANALYSES.create("divergence", parse_assignments(set or []))
+    folder = output_folder(analysis.name, out)
     metric, known = _scores(scores, study or [], frozen, tuned)
     reading = Reading(text, pair, by, encoding)
     with RichProgress(quiet) as progress:
@@ -117,7 +119,7 @@ def run(
         corpora = Corpora(apart, others, known, metric, (frozen, tuned))
         about = _about([corpus.name for corpus in others], data, reference, reading)
         found = analyse(analysis, corpora, about, progress)
-    show(found, out, (), json)
+    show(found, folder, (), json)
 
 
 def _about(

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from totune.cli.analyze.common import Data, Json, Quiet, examples, show
+from totune.cli.analyze.common import Data, Json, Quiet, examples, output, output_folder, show
 from totune.cli.parsing import parse_names, parse_seeds
 from totune.cli.settings import COMMON_OPTIONS, read_settings, takes
 
@@ -40,6 +40,7 @@ def run(
         Path,
         typer.Option(
             metavar="DIR",
+            parser=output(),
             help="Where results and records are written; what is finished there, in a study too, "
             "is not run again.",
         ),
@@ -62,6 +63,7 @@ def run(
     }
     analysis = build(LabelCost, options, "analysis label-cost")
     chosen = read_settings(settings)
+    output_folder(analysis.name, out)
     with RichProgress(quiet) as progress:
         bench = open_bench(data, analysis, out, progress, **chosen)
         found = analyse(analysis, bench, Opened(bench.context).about, progress)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from totune.cli.analyze.common import Json, Set, examples, show
+from totune.cli.analyze.common import Json, Set, examples, output_folder, show
 from totune.cli.parsing import parse_assignments
 
 EXAMPLES = examples(
@@ -33,6 +33,7 @@ def run(
 
     analysis = ANALYSES.create("overfitting-gap", parse_assignments(set or []))
     opened = Study(study)
+    output_folder(analysis.name, study)
     info = opened.info
     about = {
         "data": info.name,

@@ -22,7 +22,8 @@ from totune.encoders.elmo.encoder import MODEL_TYPE, ElmoEncoder
 from totune.encoders.elmo.options import ElmoOptions
 from totune.encoders.own_format import CONFIG, WEIGHTS, read_weights
 from totune.encoders.words import Vocabulary, WordTokenizer, read_tokenizer
-from totune.errors import ConfigError, ModelError
+from totune.errors import ModelError
+from totune.outputs import check_output_folder
 
 OFFICIAL_OPTIONS, OFFICIAL_WEIGHTS = "*options.json", "*weights.hdf5"
 
@@ -104,8 +105,7 @@ def convert_elmo(folder: Path, out: Path) -> ElmoEncoder:
             f"{folder} holds no ELMo in the official format: there is no {OFFICIAL_OPTIONS} in it. "
             "Name the folder with the options and the weights that were published together."
         )
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"--out {out} is not a new or empty folder; name another.")
+    check_output_folder(out)
     encoder, tokenizer = load_elmo(folder)
     out.mkdir(parents=True, exist_ok=True)
     encoder.save(out)

@@ -1,0 +1,112 @@
+"""Where totune writes: into what is new, empty or its own, and never over anything else."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from totune.errors import ConfigError
+
+MADE_BY = "Made by totune"  # stands at the foot of every report, and is what marks it as ours
+_SHOWN = 3  # names of files that a message lists
+
+
+def output_path(name: str | Path, option: str = "--out") -> Path:
+    """The path of an output.
+
+    Args:
+        name: as a person gave it.
+        option: that it was given with.
+
+    Raises:
+        ConfigError: if the name is empty, which would mean the current folder.
+    """
+    if not str(name).strip():
+        raise ConfigError(f"{option} is empty; name a path (. is the current folder).")
+    return Path(name)
+
+
+def check_output_folder(
+    folder: Path,
+    what: str = "",
+    is_ours: Callable[[Path], bool] | None = None,
+    option: str = "--out",
+) -> None:
+    """Makes sure that a folder may be written to: it is new, empty, or of totune.
+
+    Args:
+        folder: need not exist.
+        what: what of totune's it may hold ("a study").
+        is_ours: whether a folder holds that; None where only a new or empty one will do.
+        option: that it was named with.
+
+    Raises:
+        ConfigError: if it is a file, a broken link, or holds anything else.
+    """
+    for path in (folder, *folder.parents):
+        if not path.is_dir() and (path.exists() or path.is_symlink()):
+            fault = "a file" if path.exists() else "a link to nothing"
+            raise ConfigError(f"{option} {folder}: {path} is {fault}; name a folder.")
+    if not folder.is_dir():
+        return
+    names = sorted(path.name for path in folder.iterdir())
+    if not names or (is_ours is not None and is_ours(folder)):
+        return
+    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    is_not = f" and is not {what} of totune" if what else ""
+    raise ConfigError(
+        f"{option} {folder} holds {shown}{is_not}, so nothing is written to it. Name a new or "
+        "empty folder, or move what it holds elsewhere."
+    )
+
+
+def check_input_stays(name: str, folder: Path, option: str = "--model") -> None:
+    """Makes sure that what a command reads does not lie in what it replaces.
+
+    Args:
+        name: of what it reads; need not be a path.
+        folder: is about to be replaced; need not exist.
+        option: that `name` was given with.
+
+    Raises:
+        ConfigError: if it does.
+    """
+    place = Path(name).expanduser()
+    if place.exists() and place.resolve().is_relative_to(folder.resolve()):
+        raise ConfigError(
+            f"{option} {name} lies in {folder}, which this command replaces. Name another folder "
+            "with --out, or copy what is read first."
+        )
+
+
+def has_mark(file: Path, *entries: str) -> bool:
+    """Whether a file is a JSON object with these entries, as one of ours is."""
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(facts, dict) and facts.keys() >= set(entries)
+
+
+def check_reports(folder: Path, *names: str) -> None:
+    """Makes sure that reports about to be written replace none but older ones of totune.
+
+    Args:
+        folder: that they belong in.
+        names: of the files; `report.html` and `report.md` if there are none.
+
+    Raises:
+        ConfigError: naming a file that is not of totune.
+    """
+    for path in (folder / name for name in names or ("report.html", "report.md")):
+        if (path.exists() or path.is_symlink()) and not _is_report(path):
+            raise ConfigError(
+                f"{path} is not a report of totune, so it is not replaced. Move it elsewhere, or "
+                "name another folder."
+            )
+
+
+def _is_report(path: Path) -> bool:
+    try:
+        return MADE_BY in path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return False
