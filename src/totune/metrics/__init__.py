@@ -22,9 +22,9 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric("accuracy", classes.accuracy),
         Metric("f1", classes.f1),
-        Metric("matthews", classes.matthews),
-        Metric("pearson", numeric.pearson),
-        Metric("spearman", numeric.spearman),
+        Metric("matthews", classes.matthews, lowest=-1.0),
+        Metric("pearson", numeric.pearson, lowest=-1.0),
+        Metric("spearman", numeric.spearman, lowest=-1.0),
         Metric("mse", numeric.mse, higher_is_better=False, unit="squared label units"),
         Metric("span-f1", spans.f1, per_word=True),
         Metric("span-precision", spans.precision, per_word=True),

@@ -13,6 +13,7 @@ rest of the row is `PADDING`. A tag that training never saw has a code of its ow
 of the label space.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,7 @@ class Metric:
         unit: "points" where a score is bounded by 1 and told times 100; otherwise what one unit
             of the score is.
         per_word: whether every word of a row has a target of its own, in arrays [N, W].
+        lowest: the smallest score there is.
     """
 
     name: str
@@ -48,6 +50,12 @@ class Metric:
     higher_is_better: bool = True
     unit: str = "points"
     per_word: bool = False
+    lowest: float = 0.0
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """The smallest and the largest score there is."""
+        return self.lowest, 1.0 if self.unit == "points" else math.inf
 
     @property
     def sign(self) -> int:
