@@ -16,8 +16,8 @@ it makes small d0 likelier, and F has heavy tails.
 
 What is known before a study is little: d0 is 1, 2, 4 or 8 with equal weights (78 standard
 deviations of `docs/results.md`, in 16 studies, have their maximum likelihood at 4), and where a
-score is told in points, s0 is within a factor of e of its usual size (of the median of the same
-78, .7 points on 850 rows) with a probability of 68%, where theirs vary by a factor of 1.4.
+score is told in points, s0 is within a factor of e of its usual size (.7 points on 850 rows, the
+maximum likelihood of the same 78) with a probability of 68%, where theirs vary by a factor of 1.35.
 """
 
 import math
