@@ -11,6 +11,7 @@ from benchmarks import (
     pretraining,
     racing,
     scaling,
+    verdicts,
 )
 
 if __name__ == "__main__":
@@ -24,3 +25,4 @@ if __name__ == "__main__":
     racing.main()
     extraction.main()
     scaling.main()
+    verdicts.main()

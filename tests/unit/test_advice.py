@@ -188,6 +188,35 @@ def test_one_seed_decides_nothing_whatever_the_examples_say():
     assert any("one seed does not show" in reason for reason in found.reasons)
 
 
+def test_two_seeds_decide_what_all_strategies_tell_of():
+    """Alone, two seeds have one degree of freedom, and an interval wider than the scale."""
+    study = runs("fine-tuning", [200, 208], 100.0) + runs("last-2", [300, 312], 20.0)
+    study += runs("feature-extraction", [500, 540], 5.0) + runs("lora", [210, 226], 120.0)
+    found = {c.strategy: c for c in study.advise().comparisons}
+    assert found["feature-extraction"].verdict == "credibly worse"
+    assert found["feature-extraction"].high - found["feature-extraction"].low < 0.2
+    alone = (runs("fine-tuning", [200, 208]) + runs("feature-extraction", [500, 540])).advise()
+    assert verdicts(alone) == {"feature-extraction": "credibly worse"}
+
+
+def test_a_baseline_that_never_varies_tells_nothing_of_others():
+    study = runs("fine-tuning", [200, 230, 190]) + runs("last-2", [260, 300, 280], 5.0)
+    more = study + runs("tf-idf", [700] * 3, 1.0) + runs("counts", [710] * 3, 1.0)
+    first, second = (each.advise().comparisons for each in (study, more))
+    by_name = {c.strategy: c for c in second}
+    assert by_name["last-2"].seed_sd == first[0].seed_sd
+    sd = {name: by_name[name].seed_sd for name in ("tf-idf", "last-2")}
+    assert 0 < sd["tf-idf"] < sd["last-2"]  # the best's seeds alone
+
+
+def test_a_collapsed_run_leaves_its_strategy_open():
+    study = runs("lora", [210, 220, 205], 50.0) + runs("last-2", [260, 250, 270], 5.0)
+    wild = runs("fine-tuning", [190, 200, 900], 60.0)
+    found = {c.strategy: c for c in (study + wild).advise().comparisons}
+    assert found["fine-tuning"].verdict == "open"
+    assert found["fine-tuning"].low < 0
+
+
 def test_an_open_strategy_cheaper_than_one_that_keeps_up_leaves_the_study_open():
     wild = runs("last-2", [150, 210, 280, 260, 240], 1.0)
     good = runs("feature-extraction", [201, 203, 205, 207, 209], 5.0)

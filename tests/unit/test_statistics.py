@@ -9,6 +9,8 @@ from scipy import stats
 
 from totune.metrics import METRICS, PADDING
 from totune.statistics import (
+    FIXED,
+    SeedVariance,
     cohens_d,
     hedges_g,
     holm,
@@ -245,6 +247,40 @@ def test_no_number_of_seeds_tells_a_difference_of_nothing():
     *_, found = example()
     assert seeds_needed(found, 0.0) == seeds_needed(found, -1.0)
     assert seeds_needed(found, 0.0).seeds is None
+
+
+@pytest.mark.parametrize("margin", [1e-9, 0.0009])
+def test_nobody_is_sent_for_more_rows_than_there_are(margin: float):
+    """A difference next to the tolerance asked for 8,099,015,412,025,660,750,646,046,883,841."""
+    *_, found = example()
+    assert seeds_needed(found, margin) == seeds_needed(found, 0.0)
+    near = seeds_needed(found, found.example_sd / 2).examples
+    assert near is not None
+    assert 300 < near <= 100 * 300
+
+
+def test_a_difference_stays_inside_the_scale():
+    none, full = np.zeros((2, 5), int), np.ones((2, 5), int)
+    full[0, :2] = 0
+    found = paired_bootstrap(ACCURACY, np.ones(5, int), full, none, 2)
+    assert found.difference + found.spread.reach(0.05) > 1
+    assert found.high == 1.0
+    assert paired_bootstrap(METRICS["mse"], np.ones(5), 9.0 * full, none).high > 1
+
+
+def test_moderated_variances_take_the_place_of_own_ones():
+    a, b, own = example()
+    seeds = SeedVariance(0.02**2, 6.0), FIXED
+    found = paired_bootstrap(ACCURACY, np.ones(300, int), a, b, 2, seeds=seeds)
+    assert found.spread.examples == own.spread.examples
+    expected = math.sqrt(
+        stats.t.ppf(0.975, 299) ** 2 * found.spread.examples
+        + stats.t.ppf(0.975, 6) ** 2 * 0.02**2 / 4
+    )
+    assert found.high - found.difference == pytest.approx(expected)
+    more = stats.t.ppf(0.975, 16) ** 2 * 0.02**2 / 14  # ten seeds more are ten degrees more
+    rows = stats.t.ppf(0.975, 299) ** 2 * found.spread.examples
+    assert found.spread.reach(0.05, (14, 14)) == pytest.approx(math.sqrt(rows + more))
 
 
 def coverage(seeds: int, rows: int, seed_sd: float, noise: float, repeats: int) -> float:

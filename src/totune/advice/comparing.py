@@ -1,13 +1,28 @@
 """Every strategy against the best, with intervals that hold together."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from totune.advice.standings import Entrant, TestSet
 from totune.metrics import Metric
-from totune.statistics import Paired, hedges_g, holm, paired_bootstrap, seeds_needed, welch
+from totune.statistics import (
+    FIXED,
+    Paired,
+    SeedVariance,
+    adjusted_level,
+    hedges_g,
+    holm,
+    moderate,
+    paired_bootstrap,
+    seeds_needed,
+    steps_p,
+    usual_variance,
+    welch,
+)
 
 # "worse as trained": possibly under-trained, so what is found against it is not credible
 Finding = Literal["credibly worse", "as good", "open", "worse as trained"]
@@ -23,12 +38,12 @@ class Comparison:
     Attributes:
         difference: mean score of the best minus that of the strategy (for an error: the reverse).
         low: lower end of the interval for new examples and seeds. All intervals of a study hold
-            together with 95% confidence, by Holm's steps.
+            together with 95% confidence (`totune.statistics.selection`).
         high: its upper end.
         p: two-sided, for no difference, over examples and seeds.
-        p_adjusted: Holm-adjusted over the strategies.
-        p_tolerance: Holm-adjusted, for a difference of exactly the tolerance; the verdict is
-            "open" where it is above .05.
+        p_adjusted: adjusted over the strategies in the same way.
+        p_tolerance: the same for a difference of exactly the tolerance; the verdict is "open" where
+            it is above .05.
         welch_p: Welch's t-test over seeds alone, on this very test set.
         welch_p_adjusted: Holm-adjusted over the strategies.
         effect_size: Hedges' g over seeds.
@@ -86,25 +101,65 @@ def compare(
 ) -> list[Comparison]:
     """Compares each of `others` with the best: worse by more than the tolerance, or not?
 
-    For each strategy the difference is tested against the tolerance, from both sides. Holm's
-    procedure over the strategies decides which of these tests count at 5% for the whole family;
-    each interval has the confidence of its step, so it excludes the tolerance exactly where the
-    test counts. One seed on either side has no known spread: the comparison is open then, whatever
-    the examples say.
+    For each strategy the difference is tested against the tolerance, from both sides, with the
+    seed variances that all strategies together tell of (`totune.statistics.moderation`), so that
+    all findings together err in at most 5% of studies, although the best is picked by the same
+    scores (`totune.statistics.selection`). An interval lies on one side of the tolerance exactly
+    where its test counts. One seed on either side has no known spread: the comparison is open then,
+    whatever the examples say.
 
-    The best is picked by the same scores it is tested on. In simulated studies of four strategies
-    (3 to 10 seeds, 1,000 rows) some wrong "credibly worse" or "as good" came up in under 2% where
-    the truth lay just beyond the tolerance, and in 2.5 to 5.5% where all four were equal and the
-    tolerance was 0.
+    `benchmarks/verdicts.py` simulates studies; `docs/verdicts.md` holds what it found.
     """
     return judge(best, others, pair_up(best, others, test, metric), metric, tolerance)
 
 
 def pair_up(
-    best: Entrant, others: Sequence[Entrant], test: TestSet, metric: Metric
+    best: Entrant,
+    others: Sequence[Entrant],
+    test: TestSet,
+    metric: Metric,
+    known: Sequence[Entrant] = (),
 ) -> list[Paired]:
-    """What is known of the difference between the best and each of `others`."""
-    return [_paired(best, other, test, metric) for other in others]
+    """What is known of the difference between the best and each of `others`.
+
+    Args:
+        best: the strategy with the best mean.
+        others: those that it is compared with.
+        test: the test set.
+        metric: that scores are compared in.
+        known: further strategies, whose seeds tell of these strategies' too.
+    """
+    noise = seed_variances([best, *others, *known], metric, len(test.targets))
+    return [_paired(best, other, test, metric, noise) for other in others]
+
+
+def seed_variances(
+    entrants: Sequence[Entrant], metric: Metric, n_rows: int
+) -> dict[str, SeedVariance]:
+    """The moderated variance of single seeds' scores, of every strategy with two seeds.
+
+    Strategies whose seeds give the same predictions, as most baselines', have none and tell nothing
+    of the others.
+
+    Args:
+        entrants: all strategies of a study.
+        metric: that scores are compared in.
+        n_rows: of the test set.
+    """
+    several = [entrant for entrant in entrants if len(entrant.scores) > 1]
+    moving = [entrant for entrant in several if not _is_fixed(entrant)]
+    own = [float(np.var(entrant.scores, ddof=1)) for entrant in moving]
+    found = moderate(own, [len(e.scores) - 1 for e in moving], usual_variance(metric, n_rows))
+    names = [entrant.strategy for entrant in moving]
+    return dict.fromkeys((e.strategy for e in several), FIXED) | {
+        name: SeedVariance(float(variance), float(df))
+        for name, variance, df in zip(names, *found, strict=True)
+    }
+
+
+def _is_fixed(entrant: Entrant) -> bool:
+    """Whether seeds change nothing."""
+    return bool((entrant.predictions == entrant.predictions[:1]).all())
 
 
 def judge(
@@ -125,24 +180,32 @@ def judge(
         tolerance: how much worse is still good enough.
         alpha: the error of all findings together.
     """
-    from_tolerance = [_known(pair.p_value(tolerance)) for pair in pairs]
-    seeds_only = [_known(welch(best.scores, other.scores).p) for other in others]
-    levels = holm_levels(from_tolerance, alpha)
+    dfs = [pair.spread.df for pair in pairs]
+    levels = [adjusted_level(alpha, len(others), df) for df in dfs]
     adjusted = zip(
-        holm([_known(pair.p) for pair in pairs]),
-        holm(from_tolerance),
-        holm(seeds_only),
+        steps_p([_known(pair.p) for pair in pairs], dfs),
+        steps_p([_known(pair.p_value(tolerance)) for pair in pairs], dfs),
+        holm([_known(welch(best.scores, other.scores).p) for other in others]),
         strict=True,
     )
     return [
-        _comparison(best, other, pair, metric, tolerance, level, (float(p), float(q), float(w)))
-        for other, pair, level, (p, q, w) in zip(others, pairs, levels, adjusted, strict=True)
+        _comparison(best, other, pair, metric, tolerance, level, p, p[1] <= alpha)
+        for other, pair, level, p in zip(others, pairs, levels, adjusted, strict=True)
     ]
 
 
-def _paired(best: Entrant, other: Entrant, test: TestSet, metric: Metric) -> Paired:
+def _paired(
+    best: Entrant,
+    other: Entrant,
+    test: TestSet,
+    metric: Metric,
+    noise: Mapping[str, SeedVariance],
+) -> Paired:
     a, b = (best, other) if metric.higher_is_better else (other, best)
-    return paired_bootstrap(metric, test.targets, a.predictions, b.predictions, test.n_classes)
+    known = a.strategy in noise and b.strategy in noise
+    seeds = (noise[a.strategy], noise[b.strategy]) if known else None
+    sides = a.predictions, b.predictions
+    return paired_bootstrap(metric, test.targets, *sides, test.n_classes, seeds=seeds)
 
 
 def _comparison(
@@ -153,9 +216,14 @@ def _comparison(
     tolerance: float,
     level: float,
     adjusted: tuple[float, float, float],
+    is_decided: bool,
 ) -> Comparison:
     low, high = pair.interval(1 - level)
-    verdict = _verdict(low, high, tolerance)
+    verdict: Finding = "open"
+    if is_decided and pair.difference > tolerance:
+        verdict, low = "credibly worse", max(low, tolerance)
+    elif is_decided:
+        verdict, high = "as good", min(high, tolerance)
     more, rows = _needed(pair, tolerance, level) if verdict == "open" else (None, None)
     return Comparison(
         strategy=other.strategy,
@@ -168,7 +236,7 @@ def _comparison(
         p_adjusted=adjusted[0],
         p_tolerance=adjusted[1],
         welch_p=welch(best.scores, other.scores).p,
-        welch_p_adjusted=adjusted[2],
+        welch_p_adjusted=float(adjusted[2]),
         effect_size=metric.sign * hedges_g(best.scores, other.scores),
         seed_sd=pair.seed_sd,
         example_sd=pair.example_sd,
@@ -180,24 +248,6 @@ def _comparison(
 def _known(p: float) -> float:
     """A p-value that is not known says nothing: 1."""
     return 1.0 if math.isnan(p) else p
-
-
-def holm_levels(p: Sequence[float], alpha: float) -> list[float]:
-    """The error level of each test in Holm's steps; those after the first failure share its."""
-    order = sorted(range(len(p)), key=p.__getitem__)
-    levels = [0.0] * len(p)
-    step, failed = 0, False
-    for at in order:
-        levels[at] = alpha / (len(p) - step)
-        failed = failed or p[at] > levels[at]
-        step += not failed
-    return levels
-
-
-def _verdict(low: float, high: float, tolerance: float) -> Finding:
-    if low > tolerance:
-        return "credibly worse"
-    return "as good" if high < tolerance else "open"
 
 
 def _needed(pair: Paired, tolerance: float, level: float) -> tuple[int | None, int | None]:

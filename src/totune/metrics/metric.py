@@ -41,8 +41,8 @@ class Metric:
         higher_is_better: the direction of progress.
         unit: "points" where a score is bounded by 1 and told times 100; otherwise what one unit
             of the score is.
-        lowest: the lower end of a scale that 1 bounds above: 0, or -1 for correlations.
         per_word: whether every word of a row has a target of its own, in arrays [N, W].
+        lowest: the smallest score there is: 0, or -1 for correlations.
     """
 
     name: str
@@ -51,6 +51,11 @@ class Metric:
     unit: str = "points"
     per_word: bool = False
     lowest: float = 0.0
+
+    @property
+    def scale(self) -> tuple[float, float]:
+        """The smallest and the largest score there is."""
+        return self.lowest, 1.0 if self.unit == "points" else math.inf
 
     @property
     def sign(self) -> int:

@@ -25,7 +25,7 @@ class Forecast:
     ahead: float
 
 
-def forecast(pair: Paired, tolerance: float, seeds: int, df: float, level: float) -> Forecast:
+def forecast(pair: Paired, tolerance: float, seeds: int, level: float) -> Forecast:
     """The chances of a comparison with all the seeds.
 
     Conditional power (Lan, Simon and Halperin 1982) with a flat prior: the mean difference of all
@@ -37,13 +37,12 @@ def forecast(pair: Paired, tolerance: float, seeds: int, df: float, level: float
         pair: how far the best is ahead.
         tolerance: how much worse is still good enough.
         seeds: how many there will be.
-        df: degrees of freedom of the noise by then.
         level: error of the last look for this comparison.
     """
     spread = pair.spread
     if not spread.is_known:
         spread = replace(spread, seeds=(spread.examples / 2, spread.examples / 2))
-    reach = replace(spread, seed_df=df).reach(level, (seeds, seeds))
+    reach = spread.reach(level, (seeds, seeds))
     to_come = (
         variance * max(0.0, 1 / n - 1 / seeds)
         for variance, n in zip(spread.seeds, spread.n_seeds, strict=True)

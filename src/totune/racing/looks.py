@@ -2,15 +2,10 @@
 
 The guarantee, for rules 1 and 2, which say something about a strategy (3 says that nothing can be
 said): with probability 95% no finding of the whole race is wrong. Every look tests at 5% / looks
-(Bonferroni), by Holm's procedure over its strategies, on intervals over seeds and test rows whose
-noise of seeds is pooled (`noise.py`). A finding stays as it was when its strategy left.
-
-Checked by simulation (accuracy 85%, 300 and 1,000 rows of shared difficulty, 4 to 8 strategies,
-all equal or behind by exactly the tolerance, noise of seeds from none to 3 points and unequal, 400
-races each): where rule 3 is left out, so that all is tested at every look, something was found
-worse wrongly in 0 to 2.5%; with the others just beyond a tolerance of 3 points (1,000 and 3,000
-rows, 300 races each), something kept up wrongly in 0 to 0.3%. `benchmarks/racing.py` and a unit
-test repeat a part.
+(Bonferroni), as a study does at 5%: on intervals over seeds and test rows whose seed variances are
+moderated by those of all strategies, also of those that left. A finding stays as it was when its
+strategy left. `benchmarks/verdicts.py` simulates races in which all is tested at every look;
+`docs/verdicts.md` holds what it found.
 """
 
 from collections import Counter
@@ -20,9 +15,8 @@ from dataclasses import dataclass, replace
 from totune.advice.advising import constant_score
 from totune.advice.comparing import ALPHA, Comparison, find_best, judge, pair_up
 from totune.advice.standings import Arrays, Entrant, find_test_set, gather
-from totune.metrics import Metric, get_metric
+from totune.metrics import get_metric
 from totune.racing.forecast import Forecast, forecast
-from totune.racing.noise import WORTH, Noise, find_noise
 from totune.racing.records import Departure, Reason
 from totune.racing.rules import LOST_ROUNDS, Rival, departure, find_reasons, part_reasons
 from totune.statistics import Paired
@@ -89,7 +83,8 @@ def look(
         return Look(None, lost, ())
     best = find_best(inside, metric)
     others = [entrant for entrant in inside if entrant is not best]
-    pairs = _pairs(best, others, pair_up(best, others, test, metric), metric, find_noise(entrants))
+    gone_before = [entrant for entrant in entrants if entrant.strategy not in racing]
+    pairs = pair_up(best, others, test, metric, known=gone_before)
     found = judge(best, others, pairs, metric, terms.tolerance, terms.level)
     found = [_over_looks(comparison, terms.looks) for comparison in found]
     rivals = [
@@ -112,23 +107,6 @@ def look(
     return Look(best.strategy, (*lost, *gone), still)
 
 
-def _pairs(
-    best: Entrant,
-    others: Sequence[Entrant],
-    pairs: Sequence[Paired],
-    metric: Metric,
-    noise: Noise | None,
-) -> list[Paired]:
-    """The differences with the noise of all strategies instead of two."""
-    if noise is None:
-        return list(pairs)
-    ordered = 1 if metric.higher_is_better else -1
-    return [
-        noise.on(pair, *(best.strategy, other.strategy)[::ordered])
-        for other, pair in zip(others, pairs, strict=True)
-    ]
-
-
 def _over_looks(comparison: Comparison, looks: int) -> Comparison:
     """The same with p-values for all looks, as its verdict is."""
     p, limit = (min(1.0, looks * q) for q in (comparison.p_adjusted, comparison.p_tolerance))
@@ -137,8 +115,7 @@ def _over_looks(comparison: Comparison, looks: int) -> Comparison:
 
 def _forecast(pair: Paired, others: int, terms: Terms) -> Forecast:
     """What the last look would find."""
-    df = max(1.0, WORTH * (others + 1) * (terms.seeds - 1))
-    return forecast(pair, terms.tolerance, terms.seeds, df, terms.level / others)
+    return forecast(pair, terms.tolerance, terms.seeds, terms.level / others)
 
 
 def _lost(

@@ -1,5 +1,12 @@
 """Statistics for comparing runs: intervals, tests, effect sizes, seeds needed."""
 
+from totune.statistics.moderation import (
+    FIXED,
+    SeedVariance,
+    moderate,
+    moderated_summaries,
+    usual_variance,
+)
 from totune.statistics.paired import MOST_SEEDS, Paired, SeedsNeeded, paired_bootstrap, seeds_needed
 from totune.statistics.permutation import Permutation, paired_permutation
 from totune.statistics.samples import (
@@ -13,22 +20,30 @@ from totune.statistics.samples import (
     summary,
     welch,
 )
+from totune.statistics.selection import adjusted_level, steps_p
 
 __all__ = [
+    "FIXED",
     "MOST_SEEDS",
     "Alternative",
     "Paired",
     "Permutation",
+    "SeedVariance",
     "SeedsNeeded",
     "Summary",
     "Welch",
+    "adjusted_level",
     "cohens_d",
     "hedges_g",
     "holm",
+    "moderate",
+    "moderated_summaries",
     "paired_bootstrap",
     "paired_dz",
     "paired_permutation",
     "seeds_needed",
+    "steps_p",
     "summary",
+    "usual_variance",
     "welch",
 ]

@@ -2,13 +2,14 @@
 
 The interval is difference +- sqrt(t_r^2 V + t_s^2 W), from two sources.
 
-W is the variance over seeds, s_a^2 / S_a + s_b^2 / S_b, as in Welch's test, with s^2 the
-variance (n - 1) of single seeds' scores on this test set and t_s the quantile for the
-Welch-Satterthwaite degrees of freedom: seeds are not resampled, since among 3 to 5 of them a
-bootstrap loses (n - 1) / n of the variance and knows nothing of the t quantile. Seeds of a
-and b count as independent: two strategies share at most the head's initialisation and the
-order of the data, and if their scores rise and fall together the interval is only wider than
-need be.
+W is the variance over seeds, s_a^2 / S_a + s_b^2 / S_b, with s^2 the variance of single seeds'
+scores on this test set and t_s the quantile for its degrees of freedom: seeds are not resampled,
+since among 3 to 5 of them a bootstrap loses (n - 1) / n of the variance and knows nothing of the t
+quantile. Where a study's strategies are compared, each s^2 is moderated by the others'
+(`totune.statistics.moderation`); alone, it is that of these seeds (n - 1), with Welch-Satterthwaite
+degrees of freedom. Seeds of a and b count as independent: two strategies share at most the head's
+initialisation and the order of the data, and if their scores rise and fall together the interval is
+only wider than need be.
 
 V is the variance over rows. Rows are resampled with replacement, the same rows for all seeds
 of a and b, so what makes a row hard for both cancels. From the variance of the mean difference
@@ -22,11 +23,12 @@ agree on every row do not pass for equal with certainty (in the spirit of Agrest
 
 The quantiles enter before the sum, because Satterthwaite's degrees of freedom for the sum of
 a variance known well and one known from 3 seeds come out too high: that interval covered
-91.5% in the worst case tried. Guarantee, by simulation (accuracy near 85%, 200 and 1,000
-rows of shared difficulty, five kinds of seed noise from none to 3 points, 2,500 draws each;
-`tests/unit/test_statistics.py` repeats a part): the 95% interval holds the true difference in
-95.1 to 97.8% of draws with 3 seeds, 95.1 to 96.6% with 5 and 95.2 to 97.1% with 10. F1 gives
-the same within the simulation's error.
+91.5% in the worst case tried. Guarantee, by simulation: `docs/verdicts.md` for moderated variances
+and whole studies. For two strategies alone (accuracy near 85%, 200 and 1,000 rows of shared
+difficulty, five kinds of seed noise from none to 3 points, 2,500 draws each;
+`tests/unit/test_statistics.py` repeats a part) the 95% interval holds the true difference in 95.1
+to 97.8% of draws with 3 seeds, 95.1 to 96.6% with 5 and 95.2 to 97.1% with 10. F1 gives the same
+within the simulation's error.
 """
 
 import math
@@ -36,13 +38,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
+from scipy import optimize, special
 
 from totune.metrics import Metric, Scorer
+from totune.statistics.moderation import SeedVariance
 from totune.statistics.samples import Floats, satterthwaite, summary
+
+Some = Floats | float
 
 RESAMPLES = 1000
 MOST_SEEDS = 200
+MOST_ROWS = 1_000_000  # nobody labels more test rows to settle one comparison
+MOST_TIMES_ROWS = 100
 _LEAST_LOG_P = -100.0  # 4e-44; a p-value below is told as 0
 _CHUNK = 4_000_000  # weights held at once: 32 MB
 
@@ -54,35 +61,65 @@ class Spread:
     Attributes:
         examples: the variance, over the choice of test rows, of the difference that endless seeds
             would show.
-        seeds: the variance (n - 1) of single seeds' scores on this test set, for a and for b.
+        seeds: the variance of single seeds' scores on this test set, for a and for b.
         n_seeds: how many seeds a and b have.
         n_examples: how many rows the test set has.
-        seed_df: the degrees of freedom of `seeds`, where they were not estimated from the seeds of
-            a and b alone.
+        seed_dfs: the degrees of freedom of `seeds` where they were moderated; None where they are
+            the variances (n - 1) of these seeds alone.
     """
 
     examples: float
     seeds: tuple[float, float]
     n_seeds: tuple[int, int]
     n_examples: int
-    seed_df: float | None = None
+    seed_dfs: tuple[float, float] | None = None
 
     @property
     def is_known(self) -> bool:
-        """Whether something is known of how far seeds move the scores."""
-        return min(self.n_seeds) >= 2 or self.seed_df is not None
+        """Whether both sides have shown how far seeds move their scores."""
+        return min(self.n_seeds) >= 2
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom of the whole variance: the harmonic mean of its parts'."""
+        if not self.is_known:
+            return math.inf
+        parts = [s / n for s, n in zip(self.seeds, self.n_seeds, strict=True)]
+        seeds, row_df = sum(parts), max(1, self.n_examples - 1)
+        inverse = self.examples / row_df + seeds / self._seed_df(parts, self.n_seeds)
+        return (self.examples + seeds) / inverse if inverse > 0 else math.inf
 
     def reach(self, p: float, n_seeds: tuple[float, float] | None = None) -> float:
         """Half the width of the interval of confidence 1 - p, for these or other seeds."""
         counts = self.n_seeds if n_seeds is None else n_seeds
-        rows = float(stats.t.isf(p / 2, max(1, self.n_examples - 1))) ** 2 * self.examples
         parts = [s / n for s, n in zip(self.seeds, counts, strict=True)]
-        if not any(parts):
-            return math.sqrt(rows)
-        df = self.seed_df
-        if df is None:
-            df = satterthwaite(parts, [n - 1 for n in counts])
-        return math.sqrt(rows + float(stats.t.isf(p / 2, df)) ** 2 * sum(parts))
+        row_df = max(1, self.n_examples - 1)
+        df = self._seed_df(parts, counts)
+        return float(half_width(p, self.examples, row_df, sum(parts), df))
+
+    def _seed_df(self, parts: Sequence[float], counts: tuple[float, float]) -> float:
+        """Of the sum of both sides' variances; seeds that are still to come count too.
+
+        Moderated variances share what they do not know, so their degrees of freedom do not add up
+        as Satterthwaite's do: here they are averaged, each with its part of the sum.
+        """
+        if self.seed_dfs is None:
+            return satterthwaite(parts, [n - 1 for n in counts])
+        known = zip(parts, self.seed_dfs, counts, self.n_seeds, strict=True)
+        shares = [part * (df + count - n) for part, df, count, n in known if part > 0]
+        return sum(shares) / sum(parts) if shares else math.inf
+
+
+def half_width(
+    p: Floats | float,
+    rows: Floats | float,
+    row_df: float,
+    seeds: Floats | float,
+    df: Floats | float,
+) -> Floats:
+    """sqrt(t_r^2 V + t_s^2 W), half the width of the interval of confidence 1 - p; any shapes."""
+    t_rows, t_seeds = special.stdtrit(row_df, p / 2), special.stdtrit(df, p / 2)
+    return np.asarray(np.sqrt(t_rows**2 * rows + t_seeds**2 * seeds), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -90,28 +127,52 @@ class Paired:
     """The difference a - b of mean scores, for new examples and new seeds.
 
     Attributes:
-        low: lower end of its 95% interval.
-        high: upper end.
-        p: two-sided, for no difference.
-        seed_sd: how far the seeds at hand move the difference on this test set.
-        example_sd: how far the choice of test rows moves it.
         spread: what the interval is made from.
+        limits: the smallest and the largest difference that the score allows; intervals stay
+            inside.
 
     With one seed on a side, `low`, `high`, `p` and `seed_sd` are nan.
     """
 
     difference: float
-    low: float
-    high: float
-    p: float
-    seed_sd: float
-    example_sd: float
     spread: Spread
+    limits: tuple[float, float] = (-math.inf, math.inf)
+
+    @property
+    def low(self) -> float:
+        """The lower end of the 95% interval."""
+        return self.interval(0.95)[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end of the 95% interval."""
+        return self.interval(0.95)[1]
+
+    @property
+    def p(self) -> float:
+        """Two-sided, for no difference."""
+        return self.p_value()
+
+    @property
+    def seed_sd(self) -> float:
+        """How far the seeds at hand move the difference on this test set."""
+        if not self.spread.is_known:
+            return math.nan
+        parts = (s / n for s, n in zip(self.spread.seeds, self.spread.n_seeds, strict=True))
+        return math.sqrt(sum(parts))
+
+    @property
+    def example_sd(self) -> float:
+        """How far the choice of test rows moves the difference."""
+        return math.sqrt(self.spread.examples)
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """The two-sided interval at another confidence."""
+        """The two-sided interval at another confidence, inside the score's scale."""
+        if not self.spread.is_known:
+            return math.nan, math.nan
         reach = self.spread.reach(1 - confidence)
-        return self.difference - reach, self.difference + reach
+        low, high = self.limits
+        return max(low, self.difference - reach), min(high, self.difference + reach)
 
     def p_value(self, null: float = 0.0) -> float:
         """The two-sided p-value of "the difference is `null`".
@@ -128,7 +189,8 @@ class SeedsNeeded:
     Attributes:
         seeds: seeds per strategy in all, or None if no number up to the limit is enough.
         examples: where even endless seeds are not enough because the test set is finite: the
-            least number of test rows that could be; else None.
+            least number of test rows that could be; else None, also where it would be more than a
+            million or a hundred times those at hand.
     """
 
     seeds: int | None
@@ -143,6 +205,7 @@ def paired_bootstrap(
     n_classes: int | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    seeds: tuple[SeedVariance, SeedVariance] | None = None,
 ) -> Paired:
     """Compares two strategies over examples and seeds, by the method on top of this module.
 
@@ -154,6 +217,7 @@ def paired_bootstrap(
         n_classes: the size of the label space; read from the data if None.
         resamples: bootstrap resamples of the rows.
         seed: of the resampling.
+        seeds: the moderated variances of a and b; if None, those of their own seeds alone.
 
     Returns:
         The difference in the metric's own direction, with its error; see `Paired`.
@@ -164,22 +228,17 @@ def paired_bootstrap(
     once = [score(np.ones((1, n)))[:, 0] for score in scorers]
     drawn = _resampled(scorers, n, resamples, seed)
     one_row = 1 / n**2 if metric.unit == "points" else 0.0
+    own = summary(once[0]).std ** 2, summary(once[1]).std ** 2
     spread = Spread(
         examples=_row_variance(*drawn) * n / max(1, n - 1) + one_row,  # a bootstrap loses 1 / n
-        seeds=(summary(once[0]).std ** 2, summary(once[1]).std ** 2),
+        seeds=own if seeds is None else (seeds[0].variance, seeds[1].variance),
         n_seeds=(len(sides[0]), len(sides[1])),
         n_examples=n,
+        seed_dfs=None if seeds is None else (seeds[0].df, seeds[1].df),
     )
-    difference = float(once[0].mean() - once[1].mean())
-    example_sd = math.sqrt(spread.examples)
-    if min(spread.n_seeds) < 2:
-        return Paired(difference, math.nan, math.nan, math.nan, math.nan, example_sd, spread)
-    reach = spread.reach(0.05)
-    p = _p_value(abs(difference), spread)
-    seed_sd = math.sqrt(sum(s / k for s, k in zip(spread.seeds, spread.n_seeds, strict=True)))
-    return Paired(
-        difference, difference - reach, difference + reach, p, seed_sd, example_sd, spread
-    )
+    lowest, highest = metric.scale
+    width = highest - lowest
+    return Paired(float(once[0].mean() - once[1].mean()), spread, (-width, width))
 
 
 def seeds_needed(
@@ -201,7 +260,9 @@ def seeds_needed(
     if margin <= 0 or not spread.is_known:
         return SeedsNeeded(None, None)
     if floor >= margin:
-        return SeedsNeeded(None, math.ceil(spread.n_examples * (floor / margin) ** 2) + 1)
+        rows = spread.n_examples * (floor / margin) ** 2 + 1
+        within = rows <= min(MOST_ROWS, MOST_TIMES_ROWS * spread.n_examples)
+        return SeedsNeeded(None, math.ceil(rows) if within else None)
     for n in range(min(spread.n_seeds), most + 1):
         if spread.reach(p, (max(n, spread.n_seeds[0]), max(n, spread.n_seeds[1]))) < margin:
             return SeedsNeeded(n, None)

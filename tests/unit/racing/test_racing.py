@@ -73,7 +73,7 @@ def test_one_strategy_needs_two_rounds() -> None:
 
 
 def test_without_a_decision_all_seeds_are_used() -> None:
-    found, _ = race(VARYING + runs("tf-idf", [400, 420, 300, 330], 2.0))
+    found, _ = race(VARYING + runs("tf-idf", [300, 250, 270, 240], 2.0))
     assert (ran(found), found.ended) == ([2, 2, 2, 2], "seeds used up")
     assert [c.strategy for c in found.open] == ["tf-idf"]
     assert found.share == pytest.approx(1.0)
