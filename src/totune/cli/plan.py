@@ -140,9 +140,10 @@ def _build(
     from totune.strategies.defaults import TrainingFacts
 
     encoder, source = plan_encoder(reference)
-    facts = TrainingFacts(rows, dev_rows, encoder.width)
-    strategy = member.create(facts)
     task = _task(member.create_head({}), num_labels)
+    width = None if encoder.reads_words else encoder.width
+    facts = TrainingFacts(rows, dev_rows, width, task.name)
+    strategy = member.create(facts)
     wants = wants_of(member.create_head({}), task)
     head = member.create_head(strategy.head_defaults(encoder, wants))
     with torch.device("meta"):

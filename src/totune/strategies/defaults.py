@@ -3,7 +3,8 @@
 Three epochs of 100 rows are twelve steps, which teaches an encoder nothing; three epochs of 20,000
 rows are plenty. So the number of epochs follows from the number of training rows: enough optimizer
 steps (Mosbach et al. 2021 and Zhang et al. 2021 fine-tune small sets for about 20 epochs), within
-bounds. Rates follow from the width of the encoder, batch sizes and patience from the rows.
+bounds. Rates follow from the width of the encoder and from the task, batch sizes and patience from
+the rows.
 
 The figures were fitted on measured runs: `python -m benchmarks.defaults`, docs/defaults.md.
 """
@@ -25,12 +26,14 @@ class TrainingFacts:
     Attributes:
         rows: train rows (sentences where words are tagged).
         dev_rows: dev rows.
-        width: the encoder's hidden size.
+        width: the encoder's hidden size; None for encoders other than transformers.
+        task: name of the task.
     """
 
     rows: int
     dev_rows: int
-    width: int
+    width: int | None = None
+    task: str = "classification"
 
 
 @dataclass(frozen=True)
@@ -38,18 +41,20 @@ class Rule:
     """The defaults of one strategy.
 
     Attributes:
-        learning_rate: peak rate at a width of 384.
+        learning_rate: peak rate for classification at a width of 384.
         examples: training examples that a run is to see, every epoch counted.
         least_epochs: lower bound of the number of epochs.
         most_epochs: its upper bound.
-        width_exponent: wider encoders take learning_rate * (384 / width) ** width_exponent.
+        tagging: factor of the rate where words are tagged.
+        regression: factor of the rate where scores are predicted.
     """
 
     learning_rate: float
     examples: int
     least_epochs: int
     most_epochs: int
-    width_exponent: float = 0.5
+    tagging: float = 2.0
+    regression: float = 0.5
 
     def epochs(self, rows: int) -> int:
         """Passes over `rows` rows."""
@@ -61,26 +66,29 @@ class Rule:
         """Epochs where nothing is known of the data."""
         return self.epochs(USUAL_ROWS)
 
-    def rate(self, width: int) -> float:
-        """The peak rate for an encoder of `width`, to two digits."""
-        return float(f"{self.learning_rate * (WIDTH / width) ** self.width_exponent:.2g}")
+    def rate(self, width: int | None, task: str) -> float:
+        """The peak rate, to two digits: smaller for a wider transformer, by the root of widths."""
+        factor = {"tagging": self.tagging, "regression": self.regression}.get(task, 1.0)
+        if width is not None:
+            factor *= math.sqrt(WIDTH / width)
+        return float(f"{self.learning_rate * factor:.2g}")
 
     def options(self, facts: TrainingFacts) -> dict[str, Any]:
         """The options of a strategy that this rule decides."""
         return {
-            "learning_rate": self.rate(facts.width),
+            "learning_rate": self.rate(facts.width, facts.task),
             "num_train_epochs": self.epochs(facts.rows),
         }
 
 
-FINE_TUNING = Rule(1e-4, examples=8_000, least_epochs=3, most_epochs=20)
-LAST_K = Rule(2e-4, examples=8_000, least_epochs=3, most_epochs=20)
-GRADUAL_UNFREEZING = Rule(2e-4, examples=6_000, least_epochs=2, most_epochs=15)
-# What is inserted starts from zero output, or is few parameters: more steps, at larger rates.
-ADAPTERS = Rule(1e-3, examples=16_000, least_epochs=5, most_epochs=40)
-LORA = Rule(2e-3, examples=16_000, least_epochs=5, most_epochs=40)
-BITFIT = Rule(3e-3, examples=16_000, least_epochs=5, most_epochs=40)
-PEFT = Rule(3e-3, examples=16_000, least_epochs=5, most_epochs=40)
+FINE_TUNING = Rule(1e-4, examples=6_000, least_epochs=3, most_epochs=20)
+LAST_K = Rule(2e-4, examples=6_000, least_epochs=3, most_epochs=20, regression=1.0)
+GRADUAL_UNFREEZING = Rule(2e-4, examples=4_000, least_epochs=2, most_epochs=15)
+# What is inserted begins as no change, or is few parameters: more steps, at larger rates.
+ADAPTERS = Rule(1e-3, examples=12_000, least_epochs=5, most_epochs=40)
+LORA = Rule(2e-3, examples=12_000, least_epochs=5, most_epochs=40)
+BITFIT = Rule(3e-3, examples=12_000, least_epochs=5, most_epochs=40)
+PEFT = Rule(3e-3, examples=12_000, least_epochs=5, most_epochs=40)
 
 
 def batch_size(rows: int) -> int:

@@ -5,8 +5,9 @@ fine-tuning at a smaller rate. Phase 1 must not run until it over-fits, and when
 the paper's open question (its Discussions); three answers can be had here.
 """
 
+import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from totune.model import Model
 from totune.ranges import Choices, Floats, Ints
@@ -22,7 +23,7 @@ from totune.strategies.base import (
     Warmup,
     WeightDecay,
 )
-from totune.strategies.defaults import FINE_TUNING, Rule
+from totune.strategies.defaults import FINE_TUNING, Rule, TrainingFacts
 from totune.strategies.fine_tuning import FineTuning
 from totune.strategies.phases import Constant, Epochs, Gap, Phase, Plateau, Stop
 from totune.strategies.rates import new_parts
@@ -64,6 +65,11 @@ class StackAndFinetune(Strategy):
     weight_decay: WeightDecay = 0.01
     num_train_epochs: TrainEpochs = FINE_TUNING.usual_epochs
     warmup_ratio: Warmup = 0.1
+
+    def data_defaults(self, facts: TrainingFacts) -> dict[str, Any]:
+        """A gap on few dev rows is mostly chance, so the tolerance is two standard errors of it."""
+        tolerance = max(self.gap_tolerance, round(1 / math.sqrt(facts.dev_rows), 3))
+        return super().data_defaults(facts) | {"gap_tolerance": tolerance}
 
     def plan(self, model: Model) -> list[Phase]:
         new = new_parts(self.stack_learning_rate, self.weight_decay)

@@ -80,7 +80,8 @@ class Context:
     def facts(self) -> TrainingFacts:
         """What the defaults of strategies follow from."""
         data, encoder = self.dataset, self.loaded.encoder
-        return TrainingFacts(len(data.train), len(data.dev), encoder.width)
+        width = None if encoder.reads_words else encoder.width
+        return TrainingFacts(len(data.train), len(data.dev), width, self.task.name)
 
     @property
     def tokenised(self) -> dict[tuple[SplitName, Framing], Split]:

@@ -11,8 +11,8 @@ TUNED = [name for name in STRATEGIES.names() if STRATEGIES.get(name).rule is not
 each_tuned = pytest.mark.parametrize("name", TUNED)
 
 
-def facts(rows: int, width: int = 384) -> TrainingFacts:
-    return TrainingFacts(rows, dev_rows=rows // 8, width=width)
+def facts(rows: int, width: int | None = 384, task: str = "classification") -> TrainingFacts:
+    return TrainingFacts(rows, rows // 8, width, task)
 
 
 def created(name: str, rows: int, **options: object) -> Strategy:
@@ -42,6 +42,14 @@ def test_wider_encoders_take_smaller_rates(name: str) -> None:
     rates = [Member(name).create(facts(600, width)).learning_rate for width in (128, 384, 1024)]
     assert rates == sorted(rates, reverse=True)
     assert rates[1] == STRATEGIES.get(name).rule.learning_rate
+    assert Member(name).create(facts(600, None)).learning_rate == rates[1]
+
+
+@each_tuned
+def test_tags_take_larger_rates_than_classes_and_scores_none_larger(name: str) -> None:
+    tasks = ("regression", "classification", "tagging")
+    scores, classes, tags = (Member(name).create(facts(600, task=t)).learning_rate for t in tasks)
+    assert scores <= classes < tags
 
 
 @each_tuned
@@ -52,7 +60,15 @@ def test_what_the_user_sets_is_left_as_it_is(name: str) -> None:
 
 @each_tuned
 def test_without_data_the_options_are_those_of_1000_rows(name: str) -> None:
-    assert options_of(STRATEGIES.create(name)) == options_of(created(name, 1_000))
+    usual, known = (options_of(one) for one in (STRATEGIES.create(name), created(name, 1_000)))
+    for option in ("learning_rate", "num_train_epochs"):
+        assert usual[option] == known[option]
+
+
+def test_a_gap_on_few_dev_rows_is_given_room() -> None:
+    tolerances = [created("stack-and-finetune", rows).gap_tolerance for rows in (200, 800, 8_000)]
+    assert tolerances == [0.2, 0.1, 0.05]
+    assert created("stack-and-finetune", 200, gap_tolerance=0.01).gap_tolerance == 0.01
 
 
 def test_a_small_dev_split_stops_nothing() -> None:
