@@ -56,7 +56,8 @@ def run(
     if json:
         return emit(facts)
     typer.echo(f"{facts['strategy']} on {facts['model']}, {facts['parameters']:,} parameters")
-    chosen = ", ".join(f"{name}={value:g}" for name, value in facts["by_rule"].items())
+    by_rule = facts["by_rule"].items()
+    chosen = ", ".join(f"{name}={_text(value)}" for name, value in by_rule if value is not None)
     typer.echo(
         f"For {facts['train_rows']:,} train rows: {chosen or 'every option as set'}; "
         f"{facts['train_batch_size']} rows per step"

@@ -10,6 +10,7 @@ from typing import ClassVar
 from totune.model import Model
 from totune.strategies.base import (
     STRATEGIES,
+    Count,
     LearningRate,
     Strategy,
     TrainEpochs,
@@ -17,7 +18,8 @@ from totune.strategies.base import (
     WeightDecay,
 )
 from totune.strategies.defaults import BITFIT, Rule
-from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
+from totune.strategies.phases import Group, LinearDecay, Phase
+from totune.strategies.rates import stop_after
 
 
 @STRATEGIES.register("bitfit")
@@ -27,18 +29,25 @@ class BitFit(Strategy):
 
     Attributes:
         learning_rate: peak rate; so few parameters need a larger one than fine-tuning.
+        patience: epochs without a better dev score before training stops; null for none. By rule, a
+            third of the epochs where dev has 200 rows.
     """
 
     rule: ClassVar[Rule] = BITFIT
+    stops_early: ClassVar[bool] = True
 
     learning_rate: LearningRate = BITFIT.learning_rate
     weight_decay: WeightDecay = 0.01
     num_train_epochs: TrainEpochs = BITFIT.usual_epochs
+    patience: Count | None = None
     warmup_ratio: Warmup = 0.1
 
     def plan(self, model: Model) -> list[Phase]:
         rates = self.learning_rate, self.weight_decay
         above = (Group("head", *rates), Group("mixing", *rates))
         groups = (*above, Group("*", *rates, kinds=("bias", "norm")))
-        schedule, stop = LinearDecay(self.warmup_ratio), Epochs(self.num_train_epochs)
+        schedule, stop = (
+            LinearDecay(self.warmup_ratio),
+            stop_after(self.num_train_epochs, self.patience),
+        )
         return [Phase("biases and norms", groups, schedule, stop)]

@@ -5,6 +5,7 @@ computed once. With fixed weights a linear head is a convex problem, which is so
 that is worth more than learned weights (docs/defaults.md).
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from totune.heads.siamese import Siamese
 from totune.model import Model
 from totune.ranges import Floats, Ints
 from totune.strategies.base import STRATEGIES, Count, Rate, Strategy, Warmup, WeightDecay
-from totune.strategies.defaults import TrainingFacts, patience
+from totune.strategies.defaults import TrainingFacts, frozen_patience
 from totune.strategies.phases import Group, LinearDecay, Phase, Plateau, solved_head
 
 
@@ -59,8 +60,8 @@ class FeatureExtraction(Strategy):
     def head_defaults(self, encoder: Encoder, wants: Wants = "pooled") -> dict[str, Any]:
         return {}
 
-    def data_defaults(self, facts: TrainingFacts) -> dict[str, Any]:
-        return {"patience": patience(self.num_train_epochs, self.patience, facts.dev_rows)}
+    def data_defaults(self, facts: TrainingFacts, named: Collection[str] = ()) -> dict[str, Any]:
+        return {"patience": frozen_patience(self.num_train_epochs, self.patience, facts.dev_rows)}
 
     def unused_options(self, head: Head, wants: Wants) -> frozenset[str]:
         learned = self.layers in ("scalar-mix", "normed-scalar-mix")

@@ -7,6 +7,7 @@ from totune.model import Model
 from totune.ranges import Choices
 from totune.strategies.base import (
     STRATEGIES,
+    Count,
     LayerDecay,
     LearningRate,
     Ratio,
@@ -16,8 +17,8 @@ from totune.strategies.base import (
     WeightDecay,
 )
 from totune.strategies.defaults import FINE_TUNING, Rule
-from totune.strategies.phases import Epochs, Group, Phase
-from totune.strategies.rates import ScheduleName, above_layers, by_block, schedule_of
+from totune.strategies.phases import Group, Phase
+from totune.strategies.rates import ScheduleName, above_layers, by_block, schedule_of, stop_after
 
 
 @STRATEGIES.register("fine-tuning")
@@ -33,14 +34,18 @@ class FineTuning(Strategy):
             Ruder 2018), or `constant`.
         warmup_ratio: share of the steps with rising rate (cut_frac of slanted-triangular).
         ratio: of slanted-triangular: how many times smaller its lowest rate is than its peak.
+        patience: epochs without a better dev score before training stops; null for none. By rule, a
+            third of the epochs where dev has 200 rows.
     """
 
     rule: ClassVar[Rule] = FINE_TUNING
+    stops_early: ClassVar[bool] = True
 
     learning_rate: LearningRate = FINE_TUNING.learning_rate
     layer_decay: LayerDecay = 1.0
     weight_decay: WeightDecay = 0.01
     num_train_epochs: TrainEpochs = FINE_TUNING.usual_epochs
+    patience: Count | None = None
     schedule: Annotated[ScheduleName, Choices(("linear", "slanted-triangular"))] = "linear"
     warmup_ratio: Warmup = 0.1
     ratio: Ratio = 32.0
@@ -52,5 +57,5 @@ class FineTuning(Strategy):
         else:
             below = by_block(model.encoder.depth, *rates, self.layer_decay)
         schedule = schedule_of(self.schedule, self.warmup_ratio, self.ratio)
-        stop = Epochs(self.num_train_epochs)
+        stop = stop_after(self.num_train_epochs, self.patience)
         return [Phase("all", above_layers(*rates) + below, schedule, stop)]

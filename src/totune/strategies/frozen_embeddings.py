@@ -6,6 +6,7 @@ from typing import ClassVar
 from totune.model import Model
 from totune.strategies.base import (
     STRATEGIES,
+    Count,
     LearningRate,
     Strategy,
     TrainEpochs,
@@ -13,8 +14,8 @@ from totune.strategies.base import (
     WeightDecay,
 )
 from totune.strategies.defaults import FINE_TUNING, Rule
-from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
-from totune.strategies.rates import above_layers
+from totune.strategies.phases import Group, LinearDecay, Phase
+from totune.strategies.rates import above_layers, stop_after
 
 
 @STRATEGIES.register("frozen-embeddings")
@@ -23,17 +24,26 @@ class FrozenEmbeddings(Strategy):
     """Trains every layer, the pooler and the head, but not the embeddings.
 
     Words that the training data lacks keep their places among those it has.
+
+    Attributes:
+        patience: epochs without a better dev score before training stops; null for none. By rule, a
+            third of the epochs where dev has 200 rows.
     """
 
     rule: ClassVar[Rule] = FINE_TUNING
+    stops_early: ClassVar[bool] = True
 
     learning_rate: LearningRate = FINE_TUNING.learning_rate
     weight_decay: WeightDecay = 0.01
     num_train_epochs: TrainEpochs = FINE_TUNING.usual_epochs
+    patience: Count | None = None
     warmup_ratio: Warmup = 0.1
 
     def plan(self, model: Model) -> list[Phase]:
         rates = self.learning_rate, self.weight_decay
         groups = (*above_layers(*rates), Group("layer.*", *rates))
-        schedule, stop = LinearDecay(self.warmup_ratio), Epochs(self.num_train_epochs)
+        schedule, stop = (
+            LinearDecay(self.warmup_ratio),
+            stop_after(self.num_train_epochs, self.patience),
+        )
         return [Phase("all but embeddings", groups, schedule, stop)]

@@ -19,7 +19,8 @@ from totune.strategies.base import (
     WeightDecay,
 )
 from totune.strategies.defaults import LAST_K, Rule
-from totune.strategies.phases import Epochs, Group, LinearDecay, Phase
+from totune.strategies.phases import Group, LinearDecay, Phase
+from totune.strategies.rates import stop_after
 
 
 @STRATEGIES.register("last-k")
@@ -29,14 +30,18 @@ class LastK(Strategy):
 
     Attributes:
         k: how many layers train, counted from the top.
+        patience: epochs without a better dev score before training stops; null for none. By rule, a
+            third of the epochs where dev has 200 rows.
     """
 
     rule: ClassVar[Rule] = LAST_K
+    stops_early: ClassVar[bool] = True
 
     k: Annotated[Count, Ints(1, 4)] = 2
     learning_rate: LearningRate = LAST_K.learning_rate
     weight_decay: WeightDecay = 0.01
     num_train_epochs: TrainEpochs = LAST_K.usual_epochs
+    patience: Count | None = None
     warmup_ratio: Warmup = 0.1
 
     @property
@@ -65,7 +70,8 @@ class LastK(Strategy):
             for part in ("head", "mixing", "pooler", *layers)
         )
         schedule = LinearDecay(self.warmup_ratio)
-        return [Phase(f"top {self.k}", groups, schedule, Epochs(self.num_train_epochs))]
+        stop = stop_after(self.num_train_epochs, self.patience)
+        return [Phase(f"top {self.k}", groups, schedule, stop)]
 
     def _shares_below(self, model: Model) -> bool:
         """Whether some trained layer's weights are those of a frozen one too."""

@@ -24,7 +24,7 @@ from totune.strategies.base import (
 )
 from totune.strategies.defaults import LORA, Rule
 from totune.strategies.phases import Phase
-from totune.strategies.rates import insert_phase
+from totune.strategies.rates import insert_phase, stop_after
 
 
 @STRATEGIES.register("lora")
@@ -41,9 +41,12 @@ class Lora(Strategy):
         target_modules: names of linear maps, such as `dense`, or ends of their paths, such as
             `output.dense`; null for attention's query and value projections.
         learning_rate: peak rate, larger than fine-tuning's.
+        patience: epochs without a better dev score before training stops; null for none. By rule, a
+            third of the epochs where dev has 200 rows.
     """
 
     rule: ClassVar[Rule] = LORA
+    stops_early: ClassVar[bool] = True
 
     r: Annotated[Count, Ints(2, 64, log=True)] = 8
     lora_alpha: Annotated[Rate, Floats(4.0, 64.0, log=True)] = 16.0
@@ -52,6 +55,7 @@ class Lora(Strategy):
     learning_rate: LearningRate = LORA.learning_rate
     weight_decay: WeightDecay = 0.01
     num_train_epochs: TrainEpochs = LORA.usual_epochs
+    patience: Count | None = None
     warmup_ratio: Warmup = 0.1
 
     def prepare(self, model: Model) -> None:
@@ -74,4 +78,5 @@ class Lora(Strategy):
 
     def plan(self, model: Model) -> list[Phase]:
         rates = self.learning_rate, self.weight_decay
-        return [insert_phase("lora", rates, self.num_train_epochs, self.warmup_ratio)]
+        stop = stop_after(self.num_train_epochs, self.patience)
+        return [insert_phase("lora", rates, stop, self.warmup_ratio)]

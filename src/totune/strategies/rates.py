@@ -9,7 +9,9 @@ from totune.strategies.phases import (
     Group,
     LinearDecay,
     Phase,
+    Plateau,
     SlantedTriangular,
+    Stop,
 )
 
 ScheduleName = Literal["linear", "slanted-triangular", "constant"]
@@ -22,6 +24,11 @@ def schedule_of(name: ScheduleName, warmup_ratio: float, ratio: float = 32.0) ->
     if name == "linear":
         return LinearDecay(warmup_ratio)
     return SlantedTriangular(warmup_ratio, ratio)
+
+
+def stop_after(num_train_epochs: int, patience: int | None) -> Stop:
+    """All epochs, or fewer where dev has not improved for `patience` of them."""
+    return Epochs(num_train_epochs) if patience is None else Plateau(num_train_epochs, patience)
 
 
 def new_parts(learning_rate: float, weight_decay: float) -> tuple[Group, ...]:
@@ -52,7 +59,7 @@ def by_block(
 def insert_phase(
     name: str,
     rates: tuple[float, float],
-    num_train_epochs: int,
+    stop: Stop,
     warmup_ratio: float,
     *more: Group,
 ) -> Phase:
@@ -61,9 +68,9 @@ def insert_phase(
     Args:
         name: of the phase.
         rates: learning rate and weight decay.
-        num_train_epochs: all of them are run.
+        stop: of the phase.
         warmup_ratio: share of the steps with rising rate; it then falls linearly to 0.
         more: what else trains.
     """
     own = (*new_parts(*rates), Group("*", *rates, ("inserted",)))
-    return Phase(name, (*own, *more), LinearDecay(warmup_ratio), Epochs(num_train_epochs))
+    return Phase(name, (*own, *more), LinearDecay(warmup_ratio), stop)

@@ -6,7 +6,8 @@ numbers.
 
 What a run ends with is its last epoch, unless the best one by dev is better by more than the
 standard error of a dev score: a rate that falls to 0 leaves the last epoch well trained, and the
-best of many epochs on 25 dev rows is the luckiest one (docs/defaults.md has the figures).
+best of many epochs on 25 dev rows is the luckiest one (docs/defaults.md has the figures). A run
+that was stopped before its rate had fallen ends with its best epoch.
 """
 
 import hashlib
@@ -121,7 +122,7 @@ class Trainer:
         first = 0 if saved is None else self._resume_model(saved)
         for index in range(first, len(plan)):
             self._run_phase(plan[index], index, identity, saved if index == first else None)
-        self._settle()
+        self._settle(plan[-1])
         self.model.eval()
         return self.history
 
@@ -275,13 +276,14 @@ class Trainer:
             self.history.best = len(epochs) - 1
             self._best = {name: p.detach().clone() for name, p in self._trained.items()}
 
-    def _settle(self) -> None:
-        """Leaves the last epoch's weights, or the best one's where dev can tell the two apart."""
+    def _settle(self, phase: Phase) -> None:
+        """Leaves the weights of the last epoch or of the best one, after the last `phase`."""
         epochs, metric = self.history.epochs, self.settings.metric
         last = len(epochs) - 1
         best, final = (_score(epochs[i].dev, metric) for i in (self.history.best, last))
         error = METRICS[metric].standard_error(epochs[last].dev[metric], len(self.dev_split))
-        if best - final > error:
+        whole = sum(epoch.phase == phase.name for epoch in epochs) == phase.stop.num_train_epochs
+        if not whole or best - final > error:
             self._load(self._best)
         else:
             self.history.best = last

@@ -197,6 +197,21 @@ def test_the_last_epoch_is_kept_unless_dev_tells_a_better_one(
     assert not any(module.training for module in model.modules())
 
 
+def test_a_run_that_was_stopped_ends_with_its_best_epoch(
+    tiny: TinyTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = iter([0.1, 0.52, 0.5, 0.5])
+    plan = [dataclasses.replace(ALL, stop=Plateau(9, patience=2))]
+    evaluate = trainer_module.Trainer._evaluate
+    monkeypatch.setattr(
+        trainer_module.Trainer,
+        "_evaluate",
+        lambda self, source: {**evaluate(self, source), "accuracy": next(told)},
+    )
+    history = fit(fresh(), plan, tiny).history
+    assert (len(history.epochs), history.best) == (4, 1)
+
+
 def test_an_error_is_better_when_lower() -> None:
     tiny = TinyTask.of("regression")
     model, _ = tiny_model(short("fine-tuning"), "bert", tiny.task)
