@@ -141,11 +141,11 @@ def _remedy(strategy: str, basis: Basis) -> str:
 def reasons(best: Entrant, comparisons: Sequence[Comparison], basis: Basis) -> list[str]:
     """Who is best, and what is known of each other strategy, nearest first."""
     found, metric = best.standing, basis.metric
-    spread = (
-        f"mean of {found.seeds} seeds, 95% interval {_range(found.low, found.high, metric)}"
-        if found.seeds > 1
-        else "one seed"
-    )
+    spread = f"mean of {found.seeds} seeds, 95% interval {_range(found.low, found.high, metric)}"
+    if found.seeds == 1:
+        spread = "one seed"
+    elif found.fixed:
+        spread = f"the same with each of {found.seeds} seeds"
     lines = [f"{best.strategy} scores best: {score(found.mean, metric, 1)} ({spread})."]
     for comparison in sorted(comparisons, key=lambda c: (c.difference, c.strategy)):
         lines.append(_finding(comparison, basis))

@@ -38,7 +38,8 @@ def _words(race: Race) -> str:
         f"than {limit}, when they cost more than one that keeps up, or when the seeds that were "
         "left would probably not have settled them. All that was found over all looks is right "
         f"together with {1 - race.alpha:.0%} confidence: the error of {error} is shared out over "
-        "looks (Bonferroni) and strategies (Holm), and how far seeds move a score is estimated "
+        "looks (Bonferroni) and strategies (by the studentized range, since the best is picked by "
+        "the same scores), and how far seeds move a score is estimated "
         f"from all strategies together.{part} A strategy that left is told as it stood then, "
         "against the best of then; one that left open was not found worse."
     )
