@@ -61,6 +61,7 @@ def test_table_figures_and_advice_tell_one_interval_inside_the_scale(info: Study
                 assert (drawn.low, drawn.high) == pytest.approx((100 * one.low, 100 * one.high))
     told = {one.strategy: (one.low, one.high, one.fixed) for one in advice.standings}
     assert told["last-2"][1] == 1
+    assert "the same with each of 3 seeds" in str(advise(records[6:], made.arrays, "accuracy"))
     assert told["tf-idf"] == (0.93, 0.93, True)
 
 
