@@ -243,8 +243,8 @@ def caveats(
     lines = lost(standings)
     if seeds < FEW_SEEDS:
         lines.append(
-            f"The fewest usable seeds of a strategy are {seeds}: with fewer than {FEW_SEEDS}, "
-            "intervals are wide."
+            f"The fewest usable seeds of a strategy are {seeds}: with fewer than {FEW_SEEDS}, how "
+            "much seeds matter is not well known."
         )
     if rows < TINY_TEST_ROWS:
         lines.append(
