@@ -15,7 +15,7 @@ from totune.outputs import check_reports
 from totune.racing.records import Race, read_race
 from totune.report.comparison import comparison_table
 from totune.report.formatting import duration, score, spread
-from totune.report.groups import Runs, by_strategy
+from totune.report.groups import Runs, by_strategy, summaries
 from totune.report.race_section import race_section
 from totune.report.search_section import search_section
 from totune.report.table import Table
@@ -137,10 +137,11 @@ def _costs(group: Runs) -> dict[str, Any]:
 
 def summary_rows(records: Sequence[RunRecord], info: StudyInfo) -> list[dict[str, str]]:
     """One row per strategy for the live table: runs, mean and spread of each metric, seconds."""
-    rows = []
-    for group in by_strategy(info, records):
+    rows, groups = [], by_strategy(info, records)
+    scores = {metric: summaries(info, groups, metric) for metric in info.metrics}
+    for group in groups:
         row = {"strategy": group.strategy, "runs": f"{len(group.usable)}/{len(info.seeds)}"}
-        row |= {f"test {m}": _mean_text(m, group.summary(m)) for m in info.metrics}
+        row |= {f"test {m}": _mean_text(m, scores[m].get(group.strategy)) for m in info.metrics}
         row["time per run"] = duration(group.seconds())
         rows.append(row)
     return rows

@@ -24,6 +24,22 @@ _ROUNDING = 1e-12  # the mean of equal scores may be off by that
 
 
 @dataclass(frozen=True)
+class Doubtful:
+    """Strategies that scores alone do not settle.
+
+    Attributes:
+        floor: what the best constant answer scores, times the metric's sign.
+        constant: those that do not beat it.
+        undertrained: those that are possibly under-trained, each with the setting that trains it
+            longer.
+    """
+
+    floor: float
+    constant: set[str]
+    undertrained: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Advice:
     """What a study comes to, as plain data.
 
@@ -118,19 +134,17 @@ def advise(
     effort = tuple(tell_effort(searches, standings))
     if not entrants:
         return replace(_nothing(standings, metric, tolerance), effort=effort)
-    floor = constant_score(test, measure)
-    constant = {e.strategy for e in entrants if _score(e, measure) <= floor + _ROUNDING}
     best = _best(entrants, measure, raced)
-    weak = _weak(entrants, best, floor, measure)
-    undertrained = find_undertrained(records, weak | constant, measure)
+    doubtful = find_doubtful(records, entrants, best, test, measure)
+    constant, undertrained = doubtful.constant, doubtful.undertrained
     others = [entrant for entrant in entrants if entrant is not best]
     known = {comparison.strategy: comparison for comparison in raced.comparisons} if raced else {}
     rest = [entrant for entrant in others if entrant.strategy not in known]
     known |= {c.strategy: c for c in compare(best, rest, test, measure, tolerance)}
-    comparisons = [_as_trained(known[other.strategy], undertrained) for other in others]
+    comparisons = [as_trained(known[other.strategy], undertrained) for other in others]
     decision = decide(best, others, comparisons, constant, undertrained)
     smallest = find_smallest(decision, _without(entrants, constant), comparisons)
-    basis = wording.Basis(measure, tolerance, floor * measure.sign, undertrained)
+    basis = wording.Basis(measure, tolerance, doubtful.floor * measure.sign, undertrained)
     return Advice(
         verdict=decision.verdict,
         headline=wording.headline(decision, basis),
@@ -165,13 +179,27 @@ def _without(entrants: Sequence[Entrant], left_out: Collection[str]) -> list[Ent
     return [entrant for entrant in entrants if entrant.strategy not in left_out]
 
 
-def _weak(entrants: Sequence[Entrant], best: Entrant, floor: float, metric: Metric) -> set[str]:
-    """Who is not yet half as far above a constant answer as the best is."""
+def find_doubtful(
+    records: Sequence[RunRecord],
+    entrants: Sequence[Entrant],
+    best: Entrant,
+    test: TestSet,
+    metric: Metric,
+) -> Doubtful:
+    """Who does not beat a constant answer, and who is possibly under-trained.
+
+    What is not yet half as far above a constant answer as the best is counts as weak; see
+    `find_undertrained`.
+    """
+    floor = _constant_score(test, metric)
+    scores = {entrant.strategy: _score(entrant, metric) for entrant in entrants}
+    constant = {name for name, score in scores.items() if score <= floor + _ROUNDING}
     half = floor + (_score(best, metric) - floor) / 2
-    return {entrant.strategy for entrant in entrants if _score(entrant, metric) < half}
+    weak = {name for name, score in scores.items() if score < half}
+    return Doubtful(floor, constant, find_undertrained(records, weak | constant, metric))
 
 
-def _as_trained(comparison: Comparison, undertrained: Collection[str]) -> Comparison:
+def as_trained(comparison: Comparison, undertrained: Collection[str]) -> Comparison:
     """A finding, which is not credible where the strategy might only need longer training."""
     if comparison.strategy in undertrained and comparison.verdict == "credibly worse":
         return replace(comparison, verdict="worse as trained")
@@ -203,7 +231,7 @@ def _nothing(standings: Sequence[Standing], metric: str, tolerance: float) -> Ad
     )
 
 
-def constant_score(test: TestSet, metric: Metric) -> float:
+def _constant_score(test: TestSet, metric: Metric) -> float:
     """What the best constant answer scores, times the metric's sign."""
     answers = _constants(test.targets, metric)
     return max(metric.sign * metric(test.targets, answer, test.n_classes) for answer in answers)

@@ -41,9 +41,10 @@ class Comparison:
             together with 95% confidence (`totune.statistics.selection`).
         high: its upper end.
         p: two-sided, for no difference, over examples and seeds.
-        p_adjusted: adjusted over the strategies in the same way.
-        p_tolerance: the same for a difference of exactly the tolerance; the verdict is "open" where
-            it is above .05.
+        p_adjusted: the same, adjusted by steps with the studentized range over all strategies,
+            since the best was picked by the same scores (`totune.statistics.selection`).
+        p_tolerance: adjusted likewise, for a difference of exactly the tolerance; the verdict is
+            "open" where it is above .05.
         welch_p: Welch's t-test over seeds alone, on this very test set.
         welch_p_adjusted: Holm-adjusted over the strategies.
         effect_size: Hedges' g over seeds.
@@ -147,7 +148,7 @@ def seed_variances(
         n_rows: of the test set.
     """
     several = [entrant for entrant in entrants if len(entrant.scores) > 1]
-    moving = [entrant for entrant in several if not _is_fixed(entrant)]
+    moving = [entrant for entrant in several if not entrant.standing.fixed]
     own = [float(np.var(entrant.scores, ddof=1)) for entrant in moving]
     found = moderate(own, [len(e.scores) - 1 for e in moving], usual_variance(metric, n_rows))
     names = [entrant.strategy for entrant in moving]
@@ -155,11 +156,6 @@ def seed_variances(
         name: SeedVariance(float(variance), float(df))
         for name, variance, df in zip(names, *found, strict=True)
     }
-
-
-def _is_fixed(entrant: Entrant) -> bool:
-    """Whether seeds change nothing."""
-    return bool((entrant.predictions == entrant.predictions[:1]).all())
 
 
 def judge(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from totune.errors import DataError
 from totune.metrics import Metric
-from totune.statistics import summary
+from totune.statistics import Summary, moderated_summaries
 from totune.study.records import Costs, RunRecord
 
 # per run fingerprint: targets [N], predictions [N] and, for classes, scores [N, C]; targets and
@@ -31,8 +31,10 @@ class Standing:
         seeds: scored runs.
         mean: nan without a scored run.
         std: over seeds (n - 1); nan for fewer than two.
-        low: lower end of the 95% t interval over seeds; nan for fewer than two.
+        low: lower end of the 95% interval of the mean over seeds on this test set, from variances
+            that all strategies inform (`totune.statistics.moderation`); nan for fewer than two.
         high: its upper end.
+        fixed: whether all scored runs give the same predictions.
         seconds: mean seconds per run, features included; infinite if not recorded.
         storage_bytes: mean bytes to store per task; infinite if not recorded.
         trouble: the first message of a failed or degenerate run, or "".
@@ -48,6 +50,7 @@ class Standing:
     std: float
     low: float
     high: float
+    fixed: bool
     seconds: float
     storage_bytes: float
     trouble: str
@@ -109,19 +112,26 @@ def gather(
     records: Sequence[RunRecord], arrays: Arrays, test: TestSet, metric: Metric
 ) -> tuple[list[Standing], list[Entrant]]:
     """Every strategy's standing, by name, and those that can be compared."""
-    standings, entrants = [], []
-    for strategy in sorted({record.strategy for record in records}):
-        runs = sorted(
-            (record for record in records if record.strategy == strategy),
-            key=lambda run: (run.seed, run.fingerprint),
-        )
-        usable = [run for run in runs if is_usable(run, arrays)]
-        found = [arrays[run.fingerprint]["predictions"] for run in usable]
-        scores = [metric(test.targets, one, test.n_classes) for one in found]
-        standings.append(_standing(strategy, runs, scores, usable))
-        if usable:
-            entrants.append(Entrant(standings[-1], tuple(scores), np.stack(found)))
-    return standings, entrants
+    ordered = sorted(records, key=lambda run: (run.strategy, run.seed, run.fingerprint))
+    by_name: dict[str, list[RunRecord]] = {}
+    for record in ordered:
+        by_name.setdefault(record.strategy, []).append(record)
+    predictions, scores = {}, {}
+    for name, runs in by_name.items():
+        found = [arrays[run.fingerprint]["predictions"] for run in runs if is_usable(run, arrays)]
+        if found:
+            predictions[name] = np.stack(found)
+            scores[name] = [metric(test.targets, one, test.n_classes) for one in found]
+    fixed = {name: bool((found == found[:1]).all()) for name, found in predictions.items()}
+    samples, still = list(scores.values()), list(fixed.values())
+    summaries = moderated_summaries(samples, metric, len(test.targets), still)
+    told = dict(zip(scores, summaries, strict=True))
+    standings = {
+        name: _standing(name, runs, arrays, told.get(name), fixed.get(name, False))
+        for name, runs in by_name.items()
+    }
+    entrants = [Entrant(standings[name], tuple(scores[name]), predictions[name]) for name in scores]
+    return list(standings.values()), entrants
 
 
 def is_usable(run: RunRecord, arrays: Arrays) -> bool:
@@ -133,11 +143,11 @@ def is_usable(run: RunRecord, arrays: Arrays) -> bool:
 
 
 def _standing(
-    strategy: str, runs: list[RunRecord], scores: list[float], usable: list[RunRecord]
+    strategy: str, runs: list[RunRecord], arrays: Arrays, found: Summary | None, fixed: bool
 ) -> Standing:
+    usable = [run for run in runs if is_usable(run, arrays)]
     failed = [run for run in runs if run.status == "failed"]
     degenerate = [run for run in usable if run.degenerate]
-    found = summary(scores) if scores else None
     costs = [run.costs for run in usable if run.costs is not None]
     troubles = [run.error for run in failed] + [run.degenerate for run in degenerate]
     return Standing(
@@ -151,6 +161,7 @@ def _standing(
         std=found.std if found else math.nan,
         low=found.low if found else math.nan,
         high=found.high if found else math.nan,
+        fixed=fixed,
         seconds=_mean([_seconds(cost) for cost in costs]),
         storage_bytes=_mean([cost.storage_bytes for cost in costs]),
         trouble=next((text for text in troubles if text), ""),

@@ -141,11 +141,11 @@ def _remedy(strategy: str, basis: Basis) -> str:
 def reasons(best: Entrant, comparisons: Sequence[Comparison], basis: Basis) -> list[str]:
     """Who is best, and what is known of each other strategy, nearest first."""
     found, metric = best.standing, basis.metric
-    spread = (
-        f"mean of {found.seeds} seeds, 95% interval {_range(found.low, found.high, metric)}"
-        if found.seeds > 1
-        else "one seed"
-    )
+    spread = f"mean of {found.seeds} seeds, 95% interval {_range(found.low, found.high, metric)}"
+    if found.seeds == 1:
+        spread = "one seed"
+    elif found.fixed:
+        spread = f"the same with each of {found.seeds} seeds"
     lines = [f"{best.strategy} scores best: {score(found.mean, metric, 1)} ({spread})."]
     for comparison in sorted(comparisons, key=lambda c: (c.difference, c.strategy)):
         lines.append(_finding(comparison, basis))
@@ -243,8 +243,8 @@ def caveats(
     lines = lost(standings)
     if seeds < FEW_SEEDS:
         lines.append(
-            f"The fewest usable seeds of a strategy are {seeds}: with fewer than {FEW_SEEDS}, "
-            "intervals are wide."
+            f"The fewest usable seeds of a strategy are {seeds}: with fewer than {FEW_SEEDS}, how "
+            "much seeds matter is not well known."
         )
     if rows < TINY_TEST_ROWS:
         lines.append(

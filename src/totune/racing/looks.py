@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from totune.advice.advising import constant_score
+from totune.advice.advising import as_trained, find_doubtful
 from totune.advice.comparing import ALPHA, Comparison, find_best, judge, pair_up
 from totune.advice.standings import Arrays, Entrant, find_test_set, gather
 from totune.metrics import get_metric
@@ -86,21 +86,25 @@ def look(
     gone_before = [entrant for entrant in entrants if entrant.strategy not in racing]
     pairs = pair_up(best, others, test, metric, known=gone_before)
     found = judge(best, others, pairs, metric, terms.tolerance, terms.level)
-    found = [_over_looks(comparison, terms.looks) for comparison in found]
+    doubtful = find_doubtful(records, entrants, best, test, metric)
+    constant = set() if best.strategy in doubtful.constant else doubtful.constant
+    found = [as_trained(_over_looks(each, terms.looks), doubtful.undertrained) for each in found]
     rivals = [
         Rival(
             other,
             comparison,
             other.standing.cost < best.standing.cost,
             _forecast(pair, len(others), terms),
+            is_undertrained=other.strategy in doubtful.undertrained,
+            is_constant=other.strategy in constant,
         )
         for other, pair, comparison in zip(others, pairs, found, strict=True)
     ]
     if part:
-        reasons = part_reasons(best, rivals, metric.sign, constant_score(test, metric))
+        reasons = part_reasons(best, rivals, metric.sign, doubtful.floor)
     else:
         final = len({record.seed for record in records}) >= terms.seeds
-        costs = {entrant.strategy: entrant.standing.cost for entrant in entrants}
+        costs = {e.strategy: e.standing.cost for e in entrants if e.strategy not in constant}
         reasons = find_reasons(best, rivals, left, costs, final)
     gone = tuple(departure(best, rival, reasons) for rival in rivals if rival.strategy in reasons)
     still = tuple(comparison for comparison in found if comparison.strategy not in reasons)

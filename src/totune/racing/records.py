@@ -20,6 +20,7 @@ Reason = Literal[
     "cannot win",
     "stays open",
     "changes nothing",
+    "constant answer",
     "no usable run",
 ]
 Ending = Literal["settled", "seeds used up", "budget used up", ""]
@@ -36,7 +37,8 @@ class Departure:
             tolerance of the best, so nothing is open about it. "dearer": than one that keeps up.
             "cannot win": dearer than the best so far, and unlikely to come out ahead. "stays open":
             cheaper, but all the seeds would probably not settle it. "changes nothing": the verdict
-            stays open because of another, and this one is unlikely to keep up. "no usable run".
+            stays open because of another, and this one is unlikely to keep up. "constant
+            answer": it does not beat one. "no usable run".
         against: the strategy that it was compared with, or "".
         seeds: usable runs that it had.
         chance: where that is the reason, how probable it is that the seeds left would change it.

@@ -9,7 +9,13 @@
    to come out ahead of it by more than the tolerance; a cheaper one, as credibly worse or as good.
    Once a cheaper one stays open the verdict does, whoever else is worse, so the others must come
    out as good.
-4. "no usable run": one whose runs of two rounds all failed leaves.
+4. "constant answer": one that does not beat a constant answer over two seeds leaves, unless the
+   best does not either. It can be neither the answer nor what keeps the verdict open
+   (`totune.advice.deciding`), so what it costs limits nobody.
+5. "no usable run": one whose runs of two rounds all failed leaves.
+
+A strategy that is possibly under-trained (`totune.advice.undertraining`) might be better if it
+trained longer, so nothing found or expected against it makes it leave: only 2, "keeps up", and 5.
 
 On a part of the training rows less is known: see `part_reasons`.
 """
@@ -33,12 +39,20 @@ NO_COST: Cost = (math.inf, math.inf, "")
 
 @dataclass(frozen=True)
 class Rival:
-    """Another strategy beside the best: how it stands, and what the seeds left may bring."""
+    """Another strategy beside the best: how it stands, and what the seeds left may bring.
+
+    Attributes:
+        cheaper: than the best.
+        is_undertrained: whether it is possibly under-trained.
+        is_constant: whether it does not beat a constant answer, and the best does.
+    """
 
     entrant: Entrant
     comparison: Comparison
     cheaper: bool
     forecast: Forecast
+    is_undertrained: bool
+    is_constant: bool
 
     @property
     def strategy(self) -> str:
@@ -96,14 +110,17 @@ def find_reasons(
         best: the best of those in the race.
         rivals: the others.
         left: why others have left it before.
-        costs: of each strategy.
+        costs: of each strategy that beats a constant answer.
         final: whether there are no seeds left that anything could be hoped of.
     """
     reasons: dict[str, Reason] = {}
+    rivals = [r for r in rivals if not r.is_undertrained or r.comparison.verdict == "as good"]
     for rival in rivals:
         if rival.comparison.verdict != "open":
             worse = rival.comparison.verdict == "credibly worse"
             reasons[rival.strategy] = "worse" if worse else "keeps up"
+        elif rival.is_constant and rival.entrant.standing.seeds >= SEEDS_TO_CLOSE:
+            reasons[rival.strategy] = "constant answer"
     limit = _cheapest("keeps up", {**left, **reasons}, costs)
     rest = [rival for rival in rivals if rival.strategy not in reasons]
     reasons |= {r.strategy: "dearer" for r in rest if r.entrant.standing.cost > limit}

@@ -11,6 +11,7 @@ _SHORT = {
     "cannot win": "dearer, and unlikely to win",
     "stays open": "open, and likely to stay so",
     "changes nothing": "the verdict stays open without it",
+    "constant answer": "does not beat a constant answer",
     "no usable run": "no usable run",
 }
 
@@ -35,6 +36,7 @@ def tell(gone: Departure, metric: Metric, tolerance: float) -> str:
         f"with a probability of {chance}",
         "changes nothing": "the verdict stays open because of another, and the seeds that are left "
         f"would find that it keeps up with {than} with a probability of {chance}",
+        "constant answer": "it does not beat a constant answer",
         "no usable run": "it has no usable run",
     }[gone.reason]
     return f"{gone.strategy} leaves the race: {why}."

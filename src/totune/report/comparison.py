@@ -5,32 +5,35 @@ from collections.abc import Sequence
 
 from totune.advice import Advice, Comparison
 from totune.report import formatting
-from totune.report.groups import Runs, best_first, by_strategy, unit_of
+from totune.report.groups import Runs, best_first, by_strategy, summaries, unit_of
 from totune.report.table import Cell, Column, Row, Table, number, word
+from totune.statistics import Summary
 from totune.study.records import RunRecord, StudyInfo
 
 
 def comparison_table(info: StudyInfo, records: Sequence[RunRecord], advice: Advice) -> Table:
     """Every strategy's test metrics, its runs and its distance to the best, best first."""
     against = {comparison.strategy: comparison for comparison in advice.comparisons}
+    groups = by_strategy(info, records)
+    scores = {metric: summaries(info, groups, metric, advice.standings) for metric in info.metrics}
     rows = tuple(
         Row(
             (
                 word(group.strategy),
-                *(_score_cell(group, metric) for metric in info.metrics),
+                *(_score_cell(found.get(group.strategy), name) for name, found in scores.items()),
                 _runs_cell(group, info.metric),
                 *_against_cells(info, group, against.get(group.strategy), advice),
             ),
             mark_of(group.strategy, advice),
         )
-        for group in best_first(by_strategy(info, records), info.metric)
+        for group in best_first(groups, info.metric)
     )
     columns = (
         Column("Strategy", numeric=False),
         *(Column(formatting.metric_label(metric)) for metric in info.metrics),
         Column("Runs"),
         Column("Behind the best"),
-        Column("p, Holm"),
+        Column("p, adjusted"),
         Column("Finding", numeric=False),
     )
     return Table("Comparison", columns, rows, _comparison_notes(info, advice))
@@ -45,11 +48,13 @@ def _comparison_notes(info: StudyInfo, advice: Advice) -> tuple[str, ...]:
     apart = ", which count as independent" if unit == "sentences" else ""
     return (
         f"Test scores: {points}mean ± standard deviation over the usable runs, below it the 95% "
-        f"interval over seeds.{_averaged(info)}",
+        "interval of the mean over seeds on this test set; how far seeds move a score is estimated "
+        f"from all strategies together.{_averaged(info)}",
         f"Behind the best in {formatting.metric_name(info.metric)}, with its interval "
-        f"over seeds and test {unit}{apart}; the intervals hold together with 95% confidence. As "
-        f"good: credibly within {limit} of the best. Credibly worse: credibly further. Open: "
-        "neither. Worse as trained: further, but possibly for want of training.",
+        f"over seeds and test {unit}{apart}; the intervals hold together with 95% confidence. p, "
+        "adjusted is for no difference, and allows for the best having been picked by the same "
+        f"scores. As good: credibly within {limit} of the best. Credibly worse: credibly "
+        "further. Open: neither. Worse as trained: further, but possibly for want of training.",
     )
 
 
@@ -65,8 +70,7 @@ def _averaged(info: StudyInfo) -> str:
     return ""
 
 
-def _score_cell(group: Runs, metric: str) -> Cell:
-    found = group.summary(metric)
+def _score_cell(found: Summary | None, metric: str) -> Cell:
     if found is None:
         return Cell(None, formatting.MISSING)
     text = formatting.score(metric, found.mean)

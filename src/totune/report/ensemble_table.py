@@ -27,7 +27,8 @@ def ensemble_table(info: StudyInfo, ensembles: Sequence[Ensemble]) -> Table:
     rows = tuple(Row(_cells(info, ensemble)) for ensemble in ensembles)
     notes = (
         "Below a score: the mean score of the members alone and what the ensemble gains, positive "
-        "where it is better. Storage and prediction time are the sums of all members'.",
+        "where it is better. The best strategies are those by dev score. Storage and prediction "
+        "time are the sums of all members'.",
     )
     return Table("Ensembles", columns, rows, notes)
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from totune.advice.standings import Standing
 from totune.report.formatting import is_bounded
-from totune.report.groups import Runs, best_first, by_strategy, known_values
+from totune.report.groups import Runs, best_first, by_strategy, known_values, summaries
+from totune.statistics import Summary
 from totune.study.records import EpochRecord, RunRecord, StudyInfo
 
 ENOUGH_FOR_A_BOX = 5
@@ -106,10 +108,24 @@ class CostFigure:
     limits: tuple[float, float]
 
 
-def box_figure(info: StudyInfo, records: Sequence[RunRecord], metric: str) -> BoxFigure | None:
-    """Each strategy's test values of `metric`, or None when no run knows it."""
+def box_figure(
+    info: StudyInfo,
+    records: Sequence[RunRecord],
+    metric: str,
+    standings: Sequence[Standing] = (),
+) -> BoxFigure | None:
+    """Each strategy's test values of `metric`, or None when no run knows it.
+
+    Args:
+        info: of the study.
+        records: its runs.
+        metric: what is shown.
+        standings: of the advice, if there is one; see `summaries`.
+    """
     runs = by_strategy(info, records)
-    found = (_group(group, metric) for group in best_first(runs, info.metric))
+    told = summaries(info, runs, metric, standings)
+    ordered = best_first(runs, info.metric)
+    found = (_group(group, metric, told.get(group.strategy)) for group in ordered)
     groups = tuple(group for group in found if group.values or group.odd)
     if not groups:
         return None
@@ -120,10 +136,10 @@ def box_figure(info: StudyInfo, records: Sequence[RunRecord], metric: str) -> Bo
     return BoxFigure(metric, strategy_names(runs), groups, limits)
 
 
-def _group(runs: Runs, metric: str) -> Group:
+def _group(runs: Runs, metric: str, found: Summary | None) -> Group:
     values = scale(metric, runs.values(metric))
     healthy = [run for run in runs.usable if not run.degenerate]
-    mean, low, high = _ends(runs, metric)
+    mean, low, high = _ends(found, metric)
     box = None
     if len(values) >= ENOUGH_FOR_A_BOX:
         lower, median, upper = np.percentile(values, (25, 50, 75))
@@ -202,13 +218,16 @@ def _phases(epochs: Sequence[EpochRecord]) -> tuple[tuple[str, int], ...]:
     return tuple(starts)
 
 
-def cost_figure(info: StudyInfo, records: Sequence[RunRecord]) -> CostFigure | None:
+def cost_figure(
+    info: StudyInfo, records: Sequence[RunRecord], standings: Sequence[Standing] = ()
+) -> CostFigure | None:
     """Mean seconds against the mean metric, or None when no strategy knows both."""
     runs = by_strategy(info, records)
+    told = summaries(info, runs, info.metric, standings)
     points = tuple(
         CostPoint(group.strategy, seconds, mean, low, high)
         for group in runs
-        for mean, low, high in [_ends(group, info.metric)]
+        for mean, low, high in [_ends(told.get(group.strategy), info.metric)]
         if (seconds := group.seconds()) and mean is not None
     )
     if not points:
@@ -218,9 +237,8 @@ def cost_figure(info: StudyInfo, records: Sequence[RunRecord]) -> CostFigure | N
     return CostFigure(info.metric, strategy_names(runs), points, limits)
 
 
-def _ends(runs: Runs, metric: str) -> tuple[float | None, float | None, float | None]:
+def _ends(found: Summary | None, metric: str) -> tuple[float | None, float | None, float | None]:
     """Mean and 95% interval in the units of the axis."""
-    found = runs.summary(metric)
     if found is None:
         return None, None, None
     ends = scale(metric, (found.mean, found.low, found.high))

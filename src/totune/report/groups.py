@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from totune.advice.standings import Standing
 from totune.metrics import METRICS
-from totune.statistics import Summary, summary
+from totune.statistics import Summary, moderated_summaries
 from totune.study.records import Costs, RunRecord, StudyInfo
 
 
@@ -35,10 +36,10 @@ class Runs:
         """The test values that are known, one per usable run."""
         return known_values(self.usable, metric)
 
-    def summary(self, metric: str) -> Summary | None:
-        """Mean, spread and interval over runs, or None when no run knows the metric."""
+    def mean(self, metric: str) -> float | None:
+        """The mean test value over runs, or None when no run knows the metric."""
         values = self.values(metric)
-        return summary(values) if values else None
+        return fmean(values) if values else None
 
     def cost(self, name: str) -> float | None:
         """The mean of one field of `Costs` over the runs that know it."""
@@ -76,6 +77,26 @@ def by_strategy(info: StudyInfo, records: Sequence[RunRecord]) -> list[Runs]:
     ]
 
 
+def summaries(
+    info: StudyInfo, groups: Sequence[Runs], metric: str, standings: Sequence[Standing] = ()
+) -> dict[str, Summary]:
+    """Mean, spread and interval of every strategy that knows a test metric, as in the advice.
+
+    Args:
+        info: of the study, which tells how many rows its test set has.
+        groups: all its strategies, since their spreads over seeds inform each other's.
+        metric: a name in `totune.metrics.METRICS`.
+        standings: of the advice, which know whether seeds change predictions; without them, equal
+            scores count as equal predictions.
+    """
+    known = {group.strategy: group.values(metric) for group in groups if group.values(metric)}
+    alike = {standing.strategy for standing in standings if standing.fixed}
+    fixed = [name in alike for name in known] if standings else None
+    rows = (info.data.get("rows") or {}).get("test")
+    found = moderated_summaries(list(known.values()), METRICS[metric], rows, fixed)
+    return dict(zip(known, found, strict=True))
+
+
 def unit_of(metric: str) -> str:
     """What a test set holds many of under a metric: examples, or sentences of tagged words."""
     known = METRICS.get(metric)
@@ -86,7 +107,7 @@ def best_first(groups: Sequence[Runs], metric: str) -> list[Runs]:
     """The groups by their mean of `metric`, best first; those without a value last."""
 
     def rank(group: Runs) -> float:
-        found = group.summary(metric)
-        return math.inf if found is None else -METRICS[metric].sign * found.mean
+        mean = group.mean(metric)
+        return math.inf if mean is None else -METRICS[metric].sign * mean
 
     return sorted(groups, key=rank)

@@ -35,11 +35,13 @@ def _words(race: Race) -> str:
     )
     return (
         "Strategies ran in rounds, and left when they were credibly worse than the best by more "
-        f"than {limit}, when they cost more than one that keeps up, or when the seeds that were "
-        "left would probably not have settled them. All that was found over all looks is right "
-        f"together with {1 - race.alpha:.0%} confidence: the error of {error} is shared out over "
-        "looks (Bonferroni) and strategies (Holm), and how far seeds move a score is estimated "
-        f"from all strategies together.{part} A strategy that left is told as it stood then, "
+        f"than {limit}, when they cost more than one that keeps up, when they did not beat a "
+        "constant answer, or when the seeds that were left would probably not have settled them. "
+        "One that is possibly under-trained stays unless it keeps up. All that was found over all "
+        f"looks is right together with {1 - race.alpha:.0%} confidence: the error of {error} is "
+        "shared out over looks (Bonferroni) and strategies (by the studentized range, since the "
+        "best is picked by the same scores), and how far seeds move a score is estimated from all "
+        f"strategies together.{part} A strategy that left is told as it stood then, "
         "against the best of then; one that left open was not found worse."
     )
 

@@ -40,7 +40,7 @@ def study_document(
     sections = (
         Section("Comparison", tables=(comparison_table(info, records, advice),)),
         Section("Costs", tables=(cost_table(info, records, advice),)),
-        _scores(info, records),
+        _scores(info, records, advice),
         _types(info, records),
         _ensembles(info, ensembles),
         _curves(info, records),
@@ -74,14 +74,15 @@ def _footer(info: StudyInfo) -> str:
     return " ".join(part for part in made if part)
 
 
-def _scores(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
-    boxes = [box_figure(info, records, metric) for metric in info.metrics]
+def _scores(info: StudyInfo, records: Sequence[RunRecord], advice: Advice) -> Section:
+    standings = advice.standings
+    boxes = [box_figure(info, records, metric, standings) for metric in info.metrics]
     pictures = [
         Picture(draw_boxes(box), f"{formatting.metric_label(box.metric)} on test.")
         for box in boxes
         if box is not None
     ]
-    costs = cost_figure(info, records)
+    costs = cost_figure(info, records, standings)
     if costs is not None:
         up = "Up" if METRICS[info.metric].higher_is_better else "Down"
         pictures.append(Picture(draw_costs(costs), f"{up} is better, left is cheaper."))

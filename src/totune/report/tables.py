@@ -5,6 +5,7 @@ from itertools import combinations
 from statistics import fmean
 
 from totune.advice import Advice
+from totune.metrics import METRICS
 from totune.report import formatting
 from totune.report.comparison import mark_of
 from totune.report.groups import Runs, best_first, by_strategy
@@ -71,8 +72,7 @@ def type_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:
 
 
 def _mean_cell(group: Runs, metric: str) -> Cell:
-    values = group.values(metric)
-    mean = fmean(values) if values else None
+    mean = group.mean(metric)
     return number(mean, formatting.score(metric, mean))
 
 
@@ -165,10 +165,12 @@ def _test_cells(metric: str, pair: tuple[Runs, Runs], test: Welch, p: float) -> 
     first, second = one.values(metric), other.values(metric)
     difference = fmean(first) - fmean(second)
     effect = hedges_g(first, second)
+    lowest, highest = METRICS[metric].scale
+    low, high = max(test.low, lowest - highest), min(test.high, highest - lowest)
     return (
         word(f"{one.strategy} against {other.strategy}"),
         number(difference, formatting.score(metric, difference, signed=True)),
-        span(test.low, test.high, formatting.interval(metric, test.low, test.high, signed=True)),
+        span(low, high, formatting.interval(metric, low, high, signed=True)),
         number(test.t, formatting.significant(test.t)),
         number(test.df, formatting.significant(test.df)),
         number(test.p, formatting.p_value(test.p)),
@@ -179,8 +181,9 @@ def _test_cells(metric: str, pair: tuple[Runs, Runs], test: Welch, p: float) -> 
 
 def _test_notes(untested: list[str]) -> tuple[str, ...]:
     notes: tuple[str, ...] = (
-        "Asks whether the means over seeds differ on this very test set; p, Holm is corrected for "
-        "the number of pairs.",
+        "Asks only whether the means over seeds differ on this very test set; other texts could "
+        "show otherwise, so findings rest on the comparison above. p, Holm is corrected for the "
+        "number of pairs.",
     )
     if untested:
         notes += (f"Fewer than two usable runs, so no test: {', '.join(untested)}.",)

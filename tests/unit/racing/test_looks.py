@@ -8,6 +8,8 @@ import pytest
 from tests.unit.racing.samples import TERMS, Made, gone, looked, lost, reasons, runs
 from tests.unit.study.samples import COSTS, record_of
 
+from totune.study.records import EpochRecord
+
 TUNED = runs("fine-tuning", [200, 202, 204], 50.0)
 
 
@@ -20,6 +22,46 @@ def test_what_is_credibly_worse_leaves() -> None:
     assert one.comparison is not None
     assert one.comparison.low > TERMS.tolerance
     assert found.open == ()
+
+
+def brief(made: Made) -> Made:
+    """The same runs, whose dev loss was still falling when training ended."""
+    history = [
+        EpochRecord("all", at, {"loss": own}, {"loss": loss}, 1.0)
+        for at, (own, loss) in enumerate([(1.26, 1.0), (0.78, 0.59), (0.51, 0.43)], start=1)
+    ]
+    return Made([replace(record, epochs=history) for record in made.records], made.arrays)
+
+
+@pytest.mark.parametrize("part", [False, True])
+def test_what_is_possibly_undertrained_stays_although_it_is_worse(part: bool) -> None:
+    best = runs("last-2", [200, 202, 204], 5.0)
+    far = runs("fine-tuning", [500, 503, 506], 50.0)
+    assert reasons(looked(best + far, part=part)) == {"fine-tuning": "worse"}
+    found = looked(best + brief(far), part=part)
+    assert found.left == ()
+    assert [(c.strategy, c.verdict) for c in found.open] == [("fine-tuning", "worse as trained")]
+
+
+def test_what_is_possibly_undertrained_stays_whatever_it_costs() -> None:
+    """Dearer than one that keeps up, and unlikely to win."""
+    terms = replace(TERMS, tolerance=0.1)
+    cheap, dear = runs("last-2", [205, 207, 209], 5.0), elsewhere("lora", [418, 420, 422], 20.0)
+    assert reasons(looked(TUNED + cheap + brief(dear), terms)) == {"last-2": "keeps up"}
+    first, far = scattered("last-2", [20], 5.0, 1), scattered("lora", [45], 20.0, 2)
+    assert looked(first + brief(far)).left == ()
+
+
+def test_what_does_not_beat_a_constant_answer_keeps_no_race_open() -> None:
+    """A constant answer errs on half of 60 rows; no test can tell the two from the best."""
+    best, near = few("lora", [22, 23], 20.0, 1), few("tf-idf", [30, 31], 1.0, 2)
+    also = few("last-2", [24, 23], 5.0, 3)
+    found = looked(best + near + also)
+    assert reasons(found)["tf-idf"] == "constant answer"
+    assert "changes nothing" not in reasons(looked(best + near)).values()
+    assert looked(few("lora", [22], 20.0, 1) + few("tf-idf", [30], 1.0, 2)).left == ()
+    both = looked(few("lora", [30, 31], 20.0, 1) + near)
+    assert "constant answer" not in reasons(both).values()
 
 
 def test_one_seed_finds_nothing_worse() -> None:
@@ -54,10 +96,14 @@ def test_what_kept_up_before_still_counts() -> None:
     assert reasons(found) == {"lora": "dearer"}
 
 
-def scattered(label: str, wrong: list[int], seconds: float, salt: int) -> Made:
-    """Runs on 200 rows, each strategy erring on rows of its own."""
-    made = runs(label, [0] * len(wrong), seconds, rows=200)
-    rows = np.random.default_rng(salt).permutation(200)
+def few(label: str, wrong: list[int], seconds: float, salt: int) -> Made:
+    return scattered(label, wrong, seconds, salt, n_rows=60)
+
+
+def scattered(label: str, wrong: list[int], seconds: float, salt: int, n_rows: int = 200) -> Made:
+    """Runs on few rows, each strategy erring on rows of its own."""
+    made = runs(label, [0] * len(wrong), seconds, rows=n_rows)
+    rows = np.random.default_rng(salt).permutation(n_rows)
     for arrays, count in zip(made.arrays.values(), wrong, strict=True):
         arrays["predictions"][rows[:count]] = 1 - arrays["predictions"][rows[:count]]
     return made
@@ -122,7 +168,7 @@ def test_a_lower_error_is_better() -> None:
     for label, shift, seconds in (("good", 0.1, 9.0), ("bad", 1.0, 1.0)):
         for seed in range(3):
             costs = replace(COSTS, train_seconds=seconds)
-            record = record_of(label, seed, costs=costs)
+            record = record_of(label, seed, costs=costs, epochs=[])
             predictions = targets + shift + seed / 100
             made.records.append(record)
             made.arrays[record.fingerprint] = {"targets": targets, "predictions": predictions}

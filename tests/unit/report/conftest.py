@@ -86,7 +86,8 @@ def advice() -> Advice:
         caveats=(
             "1 of 3 runs of fine-tuning failed (the loss is not finite in epoch 2, batch 31);"
             " the mean leaves them out.",
-            "The fewest usable seeds of a strategy are 2: with fewer than 5, intervals are wide.",
+            "The fewest usable seeds of a strategy are 2: with fewer than 5, how much seeds matter"
+            " is not well known.",
         ),
     )
 

@@ -1,10 +1,11 @@
 from dataclasses import replace
 
 import pytest
-from scipy import stats
+from tests.unit.racing.samples import runs
 
-from totune.advice import Advice
+from totune.advice import Advice, advise
 from totune.report.comparison import comparison_table
+from totune.report.figures import box_figure, cost_figure
 from totune.report.table import Cell, Table
 from totune.study.records import RunRecord, StudyInfo
 
@@ -30,13 +31,38 @@ def test_only_the_recommended_row_is_marked(table: Table):
 
 
 def test_means_and_intervals_are_those_of_the_usable_runs(table: Table):
-    scores = [0.781, 0.779, 0.783]
-    low, high = stats.t.interval(0.95, 2, sum(scores) / 3, stats.sem(scores))
     found = cell(table, "feature-extraction", "Accuracy")
     assert found.value == pytest.approx(0.781)
     assert found.text == "78.1 ± 0.2"
-    assert found.detail == f"{100 * low:.1f} to {100 * high:.1f}"
     assert cell(table, "last-2", "Accuracy").value == pytest.approx((0.812 + 0.809 + 0.5) / 3)
+
+
+def test_table_figures_and_advice_tell_one_interval_inside_the_scale(info: StudyInfo):
+    """A plain t interval of .98, .97 and .9 goes to 1.06."""
+    made = runs("last-2", [2, 3, 10], rows=100) + runs("lora", [6, 8, 5], rows=100)
+    made += runs("tf-idf", [7, 7, 7], rows=100)
+    scores = {"last-2": [0.98, 0.97, 0.9], "lora": [0.94, 0.92, 0.95], "tf-idf": [0.93] * 3}
+    records = [replace(r, test={"accuracy": scores[r.strategy][r.seed]}) for r in made.records]
+    study = replace(
+        info, strategies=list(scores), metrics=["accuracy"], data={"rows": {"test": 100}}
+    )
+    advice = advise(records, made.arrays, "accuracy")
+    table = comparison_table(study, records, advice)
+    boxes = box_figure(study, records, "accuracy", advice.standings)
+    costs = cost_figure(study, records, advice.standings)
+    assert boxes is not None
+    assert costs is not None
+    for one in advice.standings:
+        assert 0 <= one.low <= one.mean <= one.high <= 1
+        ends = f"{100 * one.low:.1f} to {100 * one.high:.1f}"
+        assert cell(table, one.strategy, "Accuracy").detail == ends
+        for drawn in (*boxes.groups, *costs.points):
+            if drawn.strategy == one.strategy:
+                assert (drawn.low, drawn.high) == pytest.approx((100 * one.low, 100 * one.high))
+    told = {one.strategy: (one.low, one.high, one.fixed) for one in advice.standings}
+    assert told["last-2"][1] == 1
+    assert "the same with each of 3 seeds" in str(advise(records[6:], made.arrays, "accuracy"))
+    assert told["tf-idf"] == (0.93, 0.93, True)
 
 
 def test_lost_runs_are_counted(table: Table):
@@ -57,7 +83,7 @@ def test_a_finished_run_without_a_score_is_counted(
 def test_the_distance_to_the_best_is_the_advice(table: Table):
     behind = cell(table, "last-2", "Behind the best")
     assert (behind.text, behind.detail) == ("3.8", "1.6 to 6.1")
-    assert cell(table, "last-2", "p, Holm").text == "0.003"
+    assert cell(table, "last-2", "p, adjusted").text == "0.003"
     assert cell(table, "last-2", "Finding").text == "credibly worse"
     assert cell(table, "fine-tuning", "Finding").text == "best"
     assert cell(table, "fine-tuning", "Behind the best").text == "–"
@@ -83,7 +109,7 @@ def test_one_seed_shows_no_spread_and_no_p(regression: Study, undecided: Advice)
     assert cell(table, "feature-extraction", "Pearson correlation").text == "81.2"
     assert cell(table, "feature-extraction", "Mean squared error").text == "0.731"
     assert cell(table, "feature-extraction", "Behind the best").detail == ""
-    assert cell(table, "feature-extraction", "p, Holm").text == "–"
+    assert cell(table, "feature-extraction", "p, adjusted").text == "–"
     assert [row.mark for row in table.rows] == ["", "for now"]
     assert table.notes[0].startswith("Test scores: Pearson correlation in points")
 

@@ -88,6 +88,16 @@ def test_welch_agrees_with_scipy(info: StudyInfo, records: list[RunRecord]):
     assert table.values("Difference")[at] == pytest.approx(0.781 - 0.707)
 
 
+def test_a_welch_interval_ends_where_differences_end(info: StudyInfo, records: list[RunRecord]):
+    scores = {"fine-tuning": (0.9, 0.9, 0.8), "last-2": (0.9, 0.1, 0.1)}
+    runs = [
+        replace(run, status="finished", test={"accuracy": scores[run.strategy][run.seed]})
+        for run in records
+        if run.strategy in scores
+    ]
+    assert welch_table(info, runs, "accuracy").rows[0].cells[2].text.endswith(" to +100.0")
+
+
 def test_welch_compares_every_pair_once_best_first(info: StudyInfo, records: list[RunRecord]):
     table = welch_table(info, records, "accuracy")
     assert len(table.rows) == 6

@@ -83,7 +83,7 @@ def _mean(name: str, info: StudyInfo, records: Sequence[RunRecord], strategy: st
         raise ConfigError(
             f"The study of {name} has no strategy {strategy!r}. {did_you_mean(strategy, groups)}"
         )
-    found = groups[strategy].summary(info.metric)
-    if found is None:
+    mean = groups[strategy].mean(info.metric)
+    if mean is None:
         raise ConfigError(f"No run of {strategy} in the study of {name} has a usable test score.")
-    return found.mean
+    return mean
