@@ -152,6 +152,12 @@ def short(name: str, **options: Any) -> Strategy:
     return STRATEGIES.create(name, few | options)
 
 
+def stepped(name: str, **options: Any) -> Strategy:
+    """A short strategy that trains its head by gradient, though it might be solved."""
+    known = option_names(STRATEGIES.get(name))
+    return short(name, **({"solver": "gradient"} if "solver" in known else {}), **options)
+
+
 def tiny_model(
     strategy: Strategy, encoder: str | Encoder, task: Task | int, seed: int = 0, **head: Any
 ) -> tuple[Model, list[Phase]]:

@@ -85,8 +85,8 @@ def why_not(model: Model) -> str | None:
         return f"its head is {head.name!r}, not linear"
     if readout.layers != "top" or readout.pooling != layout.pooling:
         return (
-            f"it reads {readout.layers}, pooling {readout.pooling}; "
-            f"the class for {encoder.kind} reads the top layer, pooling {layout.pooling}"
+            f"it reads layers={readout.layers}, pooling={readout.pooling}; "
+            f"the class for {encoder.kind} layers=top, pooling={layout.pooling}"
         )
     if head.layers != (1 if layout.dense is None else 2):
         return f"its head has {head.layers} layer(s), which the class for {encoder.kind} has not"

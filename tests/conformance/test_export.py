@@ -175,7 +175,7 @@ def test_transformers_loads_the_usual_tagger(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("readout", "head", "reason"),
     [
-        (Readout("scalar-mix", "none"), Linear(), "it reads scalar-mix"),
+        (Readout("scalar-mix", "none"), Linear(), "it reads layers=scalar-mix"),
         (Readout("top", "none"), Linear(layers=2), "its head has 2 layers"),
         (Readout("top", "none"), HEADS.create("crf"), "its head is 'crf'"),
     ],

@@ -19,6 +19,7 @@ from tests.tiny_runs import (
     kill_after,
     metrics_of,
     short,
+    stepped,
     tiny_model,
     weights,
 )
@@ -31,7 +32,7 @@ from totune.model import Model
 from totune.registry import options_of
 from totune.strategies.base import STRATEGIES
 from totune.strategies.coverage import kinds, trained_names
-from totune.strategies.phases import Group, Phase
+from totune.strategies.phases import Group, Phase, Solved
 from totune.training.inputs import open_source, predict
 
 # A strategy that cannot adapt a type says so; its message is tested below.
@@ -104,7 +105,8 @@ def assert_names_parts(model: Model, plan: list[Phase]) -> None:
     head = {id(parameter) for _, parameter in parts["head"]}
     for phase in plan:
         assert covered(model, phase.train) >= head
-        assert all(group.learning_rate > 0 for group in phase.train)
+        solved = isinstance(phase.stop, Solved)
+        assert all((group.learning_rate > 0) != solved for group in phase.train)
         optional = {"mixing", "pooler"}  # empty where the head does not read them
         assert all(covered(model, [g]) for g in phase.train if g.parts not in optional)
 
@@ -266,7 +268,7 @@ def test_a_run_killed_in_any_phase_ends_as_if_it_had_not_been(
 @on_tasks((*KINDS, "tagging"), usual=("fine-tuning",))
 def test_the_same_seeds_give_the_same_result(name: str, kind: str) -> None:
     tiny = TinyTask.of(kind)
-    model, plan = tiny_model(short(name), "bert", tiny.task)
+    model, plan = tiny_model(stepped(name), "bert", tiny.task)
     twin, reordered = copy.deepcopy(model), copy.deepcopy(model)
     first, second = fit(model, plan, tiny), fit(twin, plan, tiny)
     assert metrics_of(first) == metrics_of(second)
@@ -279,7 +281,7 @@ def test_the_same_seeds_give_the_same_result(name: str, kind: str) -> None:
 @on_tasks(("classification", "regression", "tagging"), usual=("feature-extraction", "fine-tuning"))
 def test_it_learns(name: str, kind: str) -> None:
     tiny = TinyTask.of(kind)
-    strategy = short(name, num_train_epochs=10, learning_rate=3e-3)
+    strategy = stepped(name, num_train_epochs=10, learning_rate=3e-3)
     model, plan = tiny_model(strategy, "bert", tiny.task)
     losses = [train["loss"] for train, _ in metrics_of(fit(model, plan, tiny))]
     assert min(losses[-3:]) < 0.98 * losses[0]

@@ -52,7 +52,7 @@ STRATEGIES = {  # name -> what transformers' class cannot hold, if anything
     "last-2": "",
     "bitfit": "",
     "frozen-embeddings": "",
-    "feature-extraction": "scalar-mix",
+    "feature-extraction": "layers=mean",
     "gradual-unfreezing": "",
     "stack-and-finetune": "",
     "adapters": "encoder",

@@ -43,7 +43,8 @@ def compared(totune: Run, data: Path, tmp_path_factory: pytest.TempPathFactory) 
     out = tmp_path_factory.mktemp("compared") / "study"
     where = (data / "reviews.csv", "--model", data / "encoder", "--out", out)
     few = ("--strategies", "feature-extraction,fine-tuning", "--seeds", 1)
-    kept = ("--num-train-epochs", EPOCHS, "--keep-weights", "all", "--quiet")
+    steps = ("--num-train-epochs", EPOCHS, "--set", "feature-extraction.solver=gradient")
+    kept = (*steps, "--keep-weights", "all", "--quiet")
     ended = totune("compare", *where, *few, *kept)
     assert ended.code == 0, ended.err
     return out

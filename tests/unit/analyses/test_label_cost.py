@@ -53,7 +53,7 @@ def test_every_strategy_runs_at_every_size_with_every_seed(
     found = [(row["size"], row["seed"], row["strategy"]) for row in values.rows]
     assert found == [(n, seed, name) for n in (20, 80) for seed in (0, 1) for name in LABELS]
     assert {row["strategy"] for row in values.rows if row["tuned"]} == {"fine-tuning"}
-    assert [row["steps"] for row in values.rows[:3]] == [None, 1, 1]
+    assert [row["steps"] for row in values.rows[:3]] == [None, 2, 2]
     assert values.facts["untuned"] == ["tf-idf", "feature-extraction"]
     assert {gain["pair"] for gain in values.facts["gains"]} >= {NAME}
     again = json.loads(json.dumps({"rows": values.rows, "facts": values.facts}))

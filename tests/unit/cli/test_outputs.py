@@ -183,7 +183,7 @@ def test_a_study_goes_on_beside_what_is_not_its_own(here: Path) -> None:
     assert len(again.records) == 2
     assert {name: Path("study", name).read_text() for name in theirs} == theirs
     assert sorted(path.name for path in again.best.iterdir()) == [
-        *("baseline", "notes.txt", "totune.json")
+        *("baseline", "notes.txt", "totune.json", "train_texts.npy")
     ]
 
 
@@ -221,7 +221,7 @@ def test_training_goes_on_where_it_was_killed_and_replaces_its_model() -> None:
     for _ in range(2):
         assert CliRunner().invoke(app, list(command)).exit_code == 0
     names = sorted(path.name for path in Path("model").iterdir())
-    assert names == ["baseline", "notes.txt", "totune.json", "training"]
+    assert names == ["baseline", "notes.txt", "totune.json", "train_texts.npy", "training"]
 
 
 # What analyses find
