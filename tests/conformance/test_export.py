@@ -194,14 +194,14 @@ def test_any_other_tagger_is_saved_with_the_reason(
 
 
 OTHERS = [
-    ("bert", Readout("top", "mean"), Linear(), "pooling mean"),
-    ("bert", Readout("scalar-mix", "pooler"), Linear(), "reads scalar-mix"),
+    ("bert", Readout("top", "mean"), Linear(), "pooling=mean"),
+    ("bert", Readout("scalar-mix", "pooler"), Linear(), "reads layers=scalar-mix"),
     ("bert", Readout("top", "pooler"), Linear(layers=2), "2 layer"),
     ("bert", Readout("top", "last-four"), Linear(), "last-four"),
     ("roberta", Readout("top", "cls"), Linear(), "1 layer"),
-    ("roberta", Readout("top", "pooler"), Linear(), "pooling pooler"),
+    ("roberta", Readout("top", "pooler"), Linear(), "pooling=pooler"),
     ("electra", Readout("top", "cls"), Linear(layers=2), "tanh"),
-    ("albert", Readout("scalar-mix", "max"), Linear(), "reads scalar-mix"),
+    ("albert", Readout("scalar-mix", "max"), Linear(), "reads layers=scalar-mix"),
     ("modernbert", Readout("top", "cls"), Linear(), "no linear sentence head for modernbert"),
 ]
 
