@@ -20,7 +20,9 @@ def why_not(model: Model) -> str | None:
     if encoder.kind not in HEAD_LAYOUTS or not isinstance(encoder, TransformersEncoder):
         return f"transformers has no linear token head for {encoder.kind} that totune knows"
     if model.readout.layers != "top":
-        return f"it reads layers={model.readout.layers}; transformers' token heads read the top layer"
+        return (
+            f"it reads layers={model.readout.layers}; transformers' token heads read the top layer"
+        )
     if not isinstance(head, Linear):
         return f"its head is {head.name!r}, not linear"
     if head.layers != 1:
