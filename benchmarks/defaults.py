@@ -252,12 +252,14 @@ def stages() -> Iterator[tuple[Cell, list[Point]]]:
         yield cell, _points("last-2", 16, (10, 2e-4), (10, 5e-4), (20, 2e-4))
         yield cell, _points("lora", 16, (10, 2e-3), (20, 2e-3))
         yield cell, _points("adapters", 16, (10, 1e-3), (20, 1e-3))
+    cell = Cell("minilm", HELD_OUT[0], 100)
+    yield cell, _points("fine-tuning", 16, (20, 5e-5), (20, 2e-4))
+    yield cell, _points("last-2", 16, (20, 5e-4), (40, 5e-4)) + _points("lora", 16, (20, 5e-3))
     for encoder in ("mpnet-base", "gte-small"):
         for data in ("news", "sst2"):
             cell = Cell(encoder, data, 100)
-            yield cell, FROZEN + _points("last-2", 16, (10, 1e-4), (10, 2e-4), (10, 5e-4))
-            yield cell, _points("fine-tuning", 16, (10, 5e-5), (10, 1e-4), (10, 2e-5))
-            yield cell, _points("lora", 16, (20, 1e-3), (20, 2e-3))
+            yield cell, _points("last-2", 16, (10, 1e-4), (10, 2e-4), (10, 5e-4))
+            yield cell, _points("fine-tuning", 16, (10, 1e-4), (10, 5e-5), (10, 2e-5))
 
 
 def done() -> dict[str, dict[str, Any]]:
