@@ -387,10 +387,15 @@ def regrets(folder: Path) -> list[Regret]:
                 cell,
                 (bests[name][0], f"{name} {bests[name][1]}"),
                 (means.get(leaning, math.nan), leaning),
-                {each: (bests[each][0], means[each]) for each in COMPARED if each in means},
+                {each: (bests[each][0], means[each]) for each in COMPARED if _swept(grid, each)},
             )
         )
     return found
+
+
+def _swept(grid: Mapping[str, tuple[float, str]], strategy: str) -> bool:
+    """Whether the sweep has tried other settings of a strategy than its default."""
+    return bool(grid.get(strategy, (0.0, ""))[1])
 
 
 def _grid() -> dict[Cell, dict[str, tuple[float, str]]]:
