@@ -58,9 +58,9 @@ def epoch_seconds(
     """Seconds of each training epoch, evaluation and cache filling excluded."""
     torch.manual_seed(0)
     encoder = copy.deepcopy(loaded.encoder)
-    options = {"num_train_epochs": epochs}
-    if strategy == "feature-extraction":
-        options["patience"] = epochs
+    options: dict[str, Any] = {"num_train_epochs": epochs}
+    if strategy == "feature-extraction":  # what is measured is an epoch of steps over a learned mix
+        options |= {"patience": epochs, "solver": "gradient", "layers": "scalar-mix"}
     chosen = STRATEGIES.create(strategy, options)
     head = HEADS.create("linear", chosen.head_defaults(encoder))
     precision = choose_precision("auto")

@@ -66,7 +66,8 @@ def measure(name: str, wants: Wants, loaded: Loaded, data: Examples, cache: Feat
         units = frame(chosen, loaded.tokenizer, MAX_LENGTH, framing)
         return Split.labelled("rows", units, task, chosen.labels or ())
 
-    strategy = STRATEGIES.create("feature-extraction", {"num_train_epochs": 1 + EPOCHS})
+    steps = {"num_train_epochs": 1 + EPOCHS, "solver": "gradient", "layers": "scalar-mix"}
+    strategy = STRATEGIES.create("feature-extraction", steps)
     torch.manual_seed(0)
     encoder = copy.deepcopy(loaded.encoder)
     head, precision = HEADS.create(name), choose_precision("auto")
