@@ -11,7 +11,7 @@ from totune.search.records import SearchRecord
 
 
 def standing(strategy: str, count: int = 3) -> Standing:
-    return Standing(strategy, count, 0, 0, 0, count, 0.8, 0.0, 0.8, 0.8, 1.0, 1.0, "")
+    return Standing(strategy, count, 0, 0, 0, count, 0.8, 0.0, 0.8, 0.8, False, 1.0, 1.0, "")
 
 
 def searched(strategy: str, count: int = 20, **changes: object) -> SearchRecord:
