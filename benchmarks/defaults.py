@@ -232,7 +232,8 @@ def _points(strategy: str, batch: int, *runs: tuple[int, float]) -> list[Point]:
     return [Point(strategy, epochs, rate, batch) for epochs, rate in runs]
 
 
-FROZEN = [Point("feature-extraction")]
+STEPPED = (("layers", "scalar-mix"), ("patience", 8), ("solver", "gradient"))  # the former default
+FROZEN = [Point("feature-extraction", options=STEPPED)]
 
 
 def stages() -> Iterator[tuple[Cell, list[Point]]]:

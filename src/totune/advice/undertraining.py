@@ -48,16 +48,16 @@ def _longer(run: RunRecord) -> str:
 
 
 def is_undertrained(run: RunRecord, weak: bool, metric: Metric) -> bool:
-    """Whether a run trained all epochs of its last phase and they may have been too few.
+    """Whether a run gives one answer for every row, or may have had too few epochs.
 
-    That is, one of three:
+    That is, it trained all epochs of its last phase, and one of two holds:
 
-    - it gives one answer for every row;
     - its dev loss was lowest at the end, and lost over a tenth of itself in the second half of the
       phase; or, where the train loss has hardly fallen yet, over a quarter of its whole fall;
     - the train loss has hardly fallen, by under a quarter of itself, and the strategy is weak.
 
-    A run that stopped early, or has solved the training rows, is not under-trained.
+    A run that stopped early, or has solved the training rows, has had enough; a head that was
+    solved is never under-trained.
 
     Args:
         run: a finished run; a baseline has no epochs, and is never under-trained.
@@ -65,13 +65,17 @@ def is_undertrained(run: RunRecord, weak: bool, metric: Metric) -> bool:
         metric: the study's.
     """
     last = _last_phase(run)
-    if not last or _stopped_early(last[-1]):
+    if not last or last[-1].ended.startswith("solved"):
+        return False
+    if run.degenerate:  # also where a metric that stood still from the beginning ended it
+        return True
+    if _stopped_early(last[-1]):
         return False
     learnt = _fall([_loss(epoch.train) for epoch in run.epochs])
     if learnt >= SURE and _is_solved(last[-1], metric):
         return False
     barely = learnt < LEARNT and len(run.epochs) > 1
-    return bool(run.degenerate) or (weak and barely) or _is_falling(run, len(last), barely)
+    return (weak and barely) or _is_falling(run, len(last), barely)
 
 
 def _last_phase(run: RunRecord) -> list[EpochRecord]:

@@ -252,7 +252,7 @@ def _row(
     measured: Measured, metric: str, untuned: Sequence[str], context: Context
 ) -> dict[str, Any]:
     record, costs = measured.record, measured.record.costs
-    rows_per_step = context.settings.train_batch_size
+    rows_per_step = record.config.get("settings", {}).get("train_batch_size", 1)
     steps = len(record.epochs) * -(-measured.rows // rows_per_step) if record.epochs else None
     return {
         "strategy": record.strategy,

@@ -85,14 +85,14 @@ def _rates(row: dict[str, Any]) -> tuple[str, str]:
     return f"{row['learning_rate']:g}", f"{row['weight_decay']:g}"
 
 
-def _sizes(data: str | None, rows: int) -> tuple[int, int]:
-    """How many train and dev rows there are."""
+def _sizes(data: str | None, rows: int) -> tuple[int, int, str | None]:
+    """How many train and dev rows there are, and the task, where data was named."""
     if data is None:
-        return rows, max(1, rows // 8)  # as splits of 80, 10 and 10% have them
+        return rows, max(1, rows // 8), None  # as splits of 80, 10 and 10% have them
     from totune.data.sources import load_dataset
 
     found = load_dataset(data)
-    return len(found.train), len(found.dev)
+    return len(found.train), len(found.dev), found.columns.task
 
 
 def describe(
@@ -103,6 +103,7 @@ def describe(
     options: dict[str, Any],
     rows: int = 1000,
     dev_rows: int = 125,
+    task: str | None = None,
 ) -> dict[str, Any]:
     """The plan as plain data.
 
@@ -119,7 +120,7 @@ def describe(
     check_members([member])
     if member.is_baseline:
         raise ConfigError(f"{strategy!r} is a baseline: it trains no encoder and has no plan.")
-    built, name, phases, chosen = _build(member, model, num_labels, rows, dev_rows)
+    built, name, phases, chosen = _build(member, model, num_labels, rows, dev_rows, task)
     return {
         "strategy": strategy,
         "model": name,
@@ -132,7 +133,7 @@ def describe(
 
 
 def _build(
-    member: Any, reference: str, num_labels: int, rows: int, dev_rows: int
+    member: Any, reference: str, num_labels: int, rows: int, dev_rows: int, of_data: str | None
 ) -> "tuple[Model, str, list[Phase], dict[str, Any]]":
     import torch
 
@@ -141,9 +142,11 @@ def _build(
     from totune.strategies.defaults import TrainingFacts
 
     encoder, source = plan_encoder(reference)
+    if of_data == "regression":
+        num_labels = 1
     task = _task(member.create_head({}), num_labels)
     width = None if encoder.reads_words else encoder.width
-    facts = TrainingFacts(rows, dev_rows, width, task.name)
+    facts = TrainingFacts(rows, dev_rows, width, of_data or task.name)
     strategy = member.create(facts)
     wants = wants_of(member.create_head({}), task)
     head = member.create_head(strategy.head_defaults(encoder, wants))

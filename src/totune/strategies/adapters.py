@@ -48,12 +48,11 @@ class BottleneckAdapters(Strategy):
             linear; 1 leaves the head as usual for the encoder.
         learning_rate: peak rate; this and 10 epochs is what Mohebbi and Rajaee use on GLUE, 1e-4
             and 50 epochs elsewhere (section 6.1).
-        patience: epochs without a better dev score before training stops; null for none. By rule, a
-            third of the epochs where dev has 200 rows.
+        patience: epochs without a better dev score before training stops; null to run
+            all epochs.
     """
 
     rule: ClassVar[Rule] = ADAPTERS
-    stops_early: ClassVar[bool] = True
 
     bottleneck_size: Annotated[Count, Ints(16, 256, log=True)] = 64
     sharing: Sharing = "per-sublayer"

@@ -1,7 +1,6 @@
 """What every strategy is: options as a frozen dataclass, modules to insert, a plan of phases."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -15,7 +14,7 @@ from totune.model import Model
 from totune.ranges import Floats, Times
 from totune.registry import Registry
 from totune.sequence_classifier import usual_head, usual_pooling
-from totune.strategies.defaults import Rule, TrainingFacts, tuning_patience
+from totune.strategies.defaults import Rule, TrainingFacts
 from totune.strategies.phases import Phase
 
 # Checked where a member is made from its options by name.
@@ -55,7 +54,6 @@ class Strategy(ABC):
 
     name: ClassVar[str]
     rule: ClassVar[Rule | None] = None
-    stops_early: ClassVar[bool] = False  # whether its `patience` follows from the dev rows
 
     layers: Literal[Layers, "auto"] = "top"
     pooling: Literal[Pooling, "auto"] = "auto"
@@ -95,20 +93,9 @@ class Strategy(ABC):
         """Options of the linear head that suit this strategy, where the user names none."""
         return usual_head(encoder) if self.pooling == "auto" and wants == "pooled" else {}
 
-    def data_defaults(self, facts: TrainingFacts, named: Collection[str] = ()) -> dict[str, Any]:
-        """Options that follow from data and encoder, where the user names none.
-
-        Args:
-            facts: of data and encoder.
-            named: options that the user has set; training for a number of epochs that somebody
-                asked for does not end early.
-        """
-        if self.rule is None:
-            return {}
-        chosen = self.rule.options(facts)
-        if self.stops_early and "num_train_epochs" not in named:
-            chosen["patience"] = tuning_patience(chosen["num_train_epochs"], facts.dev_rows)
-        return chosen
+    def data_defaults(self, facts: TrainingFacts) -> dict[str, Any]:
+        """Options that follow from data and encoder, where the user names none."""
+        return {} if self.rule is None else self.rule.options(facts)
 
     def unused_options(self, head: Head, wants: Wants) -> frozenset[str]:
         """Options, those of the head as `head.NAME`, that change nothing: no search tries them."""

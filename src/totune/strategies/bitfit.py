@@ -29,12 +29,11 @@ class BitFit(Strategy):
 
     Attributes:
         learning_rate: peak rate; so few parameters need a larger one than fine-tuning.
-        patience: epochs without a better dev score before training stops; null for none. By rule, a
-            third of the epochs where dev has 200 rows.
+        patience: epochs without a better dev score before training stops; null to run
+            all epochs.
     """
 
     rule: ClassVar[Rule] = BITFIT
-    stops_early: ClassVar[bool] = True
 
     learning_rate: LearningRate = BITFIT.learning_rate
     weight_decay: WeightDecay = 0.01

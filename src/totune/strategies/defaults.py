@@ -99,12 +99,3 @@ def batch_size(rows: int) -> int:
 def frozen_patience(epochs: int, usual: int, dev_rows: int) -> int:
     """Epochs without a better dev score that end feature extraction; all on a small dev split."""
     return usual if dev_rows >= DEV_ROWS else epochs
-
-
-def tuning_patience(epochs: int, dev_rows: int) -> int | None:
-    """Epochs without a better dev score that end tuning: a third of them, at least 3.
-
-    None, for all epochs, on a small dev split and where there are too few epochs to save any.
-    """
-    patience = max(3, math.ceil(epochs / 3))
-    return patience if dev_rows >= DEV_ROWS and patience < epochs else None

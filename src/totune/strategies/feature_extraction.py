@@ -5,7 +5,6 @@ computed once. With fixed weights a linear head is a convex problem, which is so
 that is worth more than learned weights (docs/defaults.md).
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -60,7 +59,7 @@ class FeatureExtraction(Strategy):
     def head_defaults(self, encoder: Encoder, wants: Wants = "pooled") -> dict[str, Any]:
         return {}
 
-    def data_defaults(self, facts: TrainingFacts, named: Collection[str] = ()) -> dict[str, Any]:
+    def data_defaults(self, facts: TrainingFacts) -> dict[str, Any]:
         return {"patience": frozen_patience(self.num_train_epochs, self.patience, facts.dev_rows)}
 
     def unused_options(self, head: Head, wants: Wants) -> frozenset[str]:

@@ -34,12 +34,11 @@ class FineTuning(Strategy):
             Ruder 2018), or `constant`.
         warmup_ratio: share of the steps with rising rate (cut_frac of slanted-triangular).
         ratio: of slanted-triangular: how many times smaller its lowest rate is than its peak.
-        patience: epochs without a better dev score before training stops; null for none. By rule, a
-            third of the epochs where dev has 200 rows.
+        patience: epochs without a better dev score before training stops; null to run
+            all epochs.
     """
 
     rule: ClassVar[Rule] = FINE_TUNING
-    stops_early: ClassVar[bool] = True
 
     learning_rate: LearningRate = FINE_TUNING.learning_rate
     layer_decay: LayerDecay = 1.0

@@ -26,12 +26,11 @@ class FrozenEmbeddings(Strategy):
     Words that the training data lacks keep their places among those it has.
 
     Attributes:
-        patience: epochs without a better dev score before training stops; null for none. By rule, a
-            third of the epochs where dev has 200 rows.
+        patience: epochs without a better dev score before training stops; null to run
+            all epochs.
     """
 
     rule: ClassVar[Rule] = FINE_TUNING
-    stops_early: ClassVar[bool] = True
 
     learning_rate: LearningRate = FINE_TUNING.learning_rate
     weight_decay: WeightDecay = 0.01

@@ -30,12 +30,11 @@ class LastK(Strategy):
 
     Attributes:
         k: how many layers train, counted from the top.
-        patience: epochs without a better dev score before training stops; null for none. By rule, a
-            third of the epochs where dev has 200 rows.
+        patience: epochs without a better dev score before training stops; null to run
+            all epochs.
     """
 
     rule: ClassVar[Rule] = LAST_K
-    stops_early: ClassVar[bool] = True
 
     k: Annotated[Count, Ints(1, 4)] = 2
     learning_rate: LearningRate = LAST_K.learning_rate

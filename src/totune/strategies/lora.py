@@ -41,12 +41,11 @@ class Lora(Strategy):
         target_modules: names of linear maps, such as `dense`, or ends of their paths, such as
             `output.dense`; null for attention's query and value projections.
         learning_rate: peak rate, larger than fine-tuning's.
-        patience: epochs without a better dev score before training stops; null for none. By rule, a
-            third of the epochs where dev has 200 rows.
+        patience: epochs without a better dev score before training stops; null to run
+            all epochs.
     """
 
     rule: ClassVar[Rule] = LORA
-    stops_early: ClassVar[bool] = True
 
     r: Annotated[Count, Ints(2, 64, log=True)] = 8
     lora_alpha: Annotated[Rate, Floats(4.0, 64.0, log=True)] = 16.0

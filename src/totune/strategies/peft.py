@@ -38,12 +38,11 @@ class Peft(Strategy):
             that it leaves open are chosen by the encoder's type. Null for IA3.
         learning_rate: peak rate; so few parameters need a large one (Liu et al. 2022: 3e-3).
         weight_decay: none, since it would pull IA3's factors to 0, and 1 is what changes nothing.
-        patience: epochs without a better dev score before training stops; null for none. By rule, a
-            third of the epochs where dev has 200 rows.
+        patience: epochs without a better dev score before training stops; null to run
+            all epochs.
     """
 
     rule: ClassVar[Rule] = PEFT
-    stops_early: ClassVar[bool] = True
 
     config: Mapping[str, Any] | None = None
     learning_rate: LearningRate = PEFT.learning_rate

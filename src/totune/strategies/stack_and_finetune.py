@@ -6,7 +6,6 @@ the paper's open question (its Discussions); three answers can be had here.
 """
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -67,10 +66,10 @@ class StackAndFinetune(Strategy):
     num_train_epochs: TrainEpochs = FINE_TUNING.usual_epochs
     warmup_ratio: Warmup = 0.1
 
-    def data_defaults(self, facts: TrainingFacts, named: Collection[str] = ()) -> dict[str, Any]:
+    def data_defaults(self, facts: TrainingFacts) -> dict[str, Any]:
         """A gap on few dev rows is mostly chance, so the tolerance is two standard errors of it."""
         tolerance = max(self.gap_tolerance, round(1 / math.sqrt(facts.dev_rows), 3))
-        return super().data_defaults(facts, named) | {"gap_tolerance": tolerance}
+        return super().data_defaults(facts) | {"gap_tolerance": tolerance}
 
     def plan(self, model: Model) -> list[Phase]:
         new = new_parts(self.stack_learning_rate, self.weight_decay)

@@ -68,7 +68,7 @@ class Member:
 
     def by_rule(self, made: Strategy, facts: TrainingFacts) -> dict[str, Any]:
         """The options of `made` that a rule decides, since they were not set."""
-        decided = made.data_defaults(facts, self.own_options)
+        decided = made.data_defaults(facts)
         return {name: value for name, value in decided.items() if name not in self.own_options}
 
     def create_head(self, defaults: Mapping[str, Any]) -> Head:

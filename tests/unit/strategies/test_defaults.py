@@ -65,18 +65,6 @@ def test_without_data_the_options_are_those_of_1000_rows(name: str) -> None:
         assert usual[option] == known[option]
 
 
-@each_tuned
-def test_training_ends_early_where_dev_can_tell_and_nobody_asked_for_epochs(name: str) -> None:
-    if not STRATEGIES.get(name).stops_early:
-        return
-    small, large = TrainingFacts(600, 60, 384), TrainingFacts(600, 1_000, 384)
-    epochs = Member(name).create(large).num_train_epochs
-    assert Member(name).create(small).patience is None
-    assert Member(name).create(large).patience == -(-epochs // 3)
-    assert Member(name, {"num_train_epochs": epochs}).create(large).patience is None
-    assert Member(name, {"patience": 2}).create(large).patience == 2
-
-
 def test_a_gap_on_few_dev_rows_is_given_room() -> None:
     tolerances = [created("stack-and-finetune", rows).gap_tolerance for rows in (200, 800, 8_000)]
     assert tolerances == [0.2, 0.1, 0.05]
