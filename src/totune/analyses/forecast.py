@@ -26,7 +26,7 @@ from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.registry import options_of
 from totune.report.document import Section
-from totune.strategies.base import STRATEGIES
+from totune.study.config import Member
 from totune.study.context import Context
 from totune.study.records import RunRecord
 
@@ -173,7 +173,7 @@ def passes(family: Family, context: Context) -> float:
     train, dev, test = (len(split) for split in context.dataset.splits().values())
     if family == "frozen":
         return train + dev + test
-    options = options_of(STRATEGIES.create(TRIED[family]))
+    options = options_of(Member(TRIED[family]).create(context.facts))
     epochs = int(options["num_train_epochs"])
     if family == "top layers":
         share = min(1.0, int(options["k"]) / context.loaded.encoder.depth)

@@ -3,13 +3,17 @@
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
+from totune.baselines.base import Baseline
 from totune.data.splits import Splits, shrink
 from totune.metrics import get_metric
 from totune.racing.racing import Leg, Ran, conduct, find_legs, find_terms
 from totune.racing.records import Race
 from totune.racing.wording import tell
+from totune.registry import options_of
+from totune.strategies.base import Strategy
+from totune.study.config import RunConfig
 from totune.study.context import Context
 from totune.study.execute import Runs, execute
 from totune.study.executors.base import Executor
@@ -125,7 +129,21 @@ def _part(whole: _Course, fraction: float) -> _Course:
     splits = Splits(data.splits(), ())
     rows = shrink(splits, data.columns.task, fraction, context.split_seed).parts["train"]
     small = context.with_splits({"train": rows})
-    digest = small.dataset.digest()
-    runs = [(replace(config, data=digest), member) for config, member in whole.runs]
+    runs = [_on_part(config, member, small) for config, member in whole.runs]
     store = Store(whole.store.folder / PART / f"{fraction:g}")
     return _Course(runs, small, store, False, whole.executor, drop_weights=True)
+
+
+def _on_part(
+    config: RunConfig, member: Strategy | Baseline, small: Context
+) -> tuple[RunConfig, Strategy | Baseline]:
+    """A run on fewer rows: what the rule decided is decided anew, for these."""
+    config = replace(config, data=small.dataset.digest())
+    if not isinstance(member, Strategy):
+        return config, member
+    decided = member.data_defaults(small.facts)
+    anew = {name: value for name, value in decided.items() if name in config.by_rule}
+    member = replace(member, **anew)
+    strategy = {**config.strategy, "options": options_of(member)}
+    settings = {**config.settings, **asdict(small.settings)}
+    return replace(config, strategy=strategy, settings=settings), member

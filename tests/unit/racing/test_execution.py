@@ -1,5 +1,6 @@
 """A race on runs that only seem to train."""
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,14 +9,16 @@ from typing import Any, cast
 import pytest
 from tests.tiny_runs import tiny_examples
 from tests.unit.racing.samples import runs
+from tests.unit.search.samples import context_of as search_context
 from tests.unit.study.samples import Told, context_of, runs_of
 
 from totune.data.examples import Dataset
-from totune.racing.execution import PART, race
+from totune.racing.execution import PART, _on_part, race
 from totune.racing.records import Race, read_race
 from totune.study import execute as execute_module
-from totune.study.config import RunConfig
+from totune.study.config import Member, RunConfig
 from totune.study.context import Context
+from totune.study.prepare import configurations
 from totune.study.records import RunRecord
 from totune.study.store import Store
 
@@ -177,3 +180,14 @@ def test_the_budget_is_that_of_all_rounds(
     assert [each[1:] for each in trained][-1] == ("tf-idf", 1)
     assert made.ended == "budget used up"
     assert "The budget of 45 s is used up; not run: fine-tuning seed 1" in told.warned[0]
+
+
+def test_on_a_part_of_the_rows_the_rule_decides_anew(tmp_path: Path) -> None:
+    every = search_context(tmp_path, rows=640)
+    whole = dataclasses.replace(every, batch_by_rule=True).with_splits({})
+    members = [Member("fine-tuning"), Member("last-2", {"num_train_epochs": 2}), Member("tf-idf")]
+    small = whole.with_splits({"train": whole.dataset.train.take(range(64))})
+    parts = [_on_part(*run, small) for run in configurations(members, [0], whole)]
+    rows = configurations(members, [0], small)
+    assert [config for config, _ in parts] == [config for config, _ in rows]
+    assert [member for _, member in parts] == [member for _, member in rows]
