@@ -6,7 +6,8 @@ steps (Mosbach et al. 2021 and Zhang et al. 2021 fine-tune small sets for about 
 bounds. Rates follow from the width of the encoder and from the task, batch sizes and patience from
 the rows.
 
-The figures were fitted on measured runs: `python -m benchmarks.defaults`, docs/defaults.md.
+Fitted on measured runs (`python -m benchmarks.defaults`, docs/defaults.md), but for BitFit, PEFT's
+other methods and gradual unfreezing, which follow by analogy.
 """
 
 import math
