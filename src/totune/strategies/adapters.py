@@ -23,7 +23,7 @@ from totune.strategies.base import (
     Warmup,
     WeightDecay,
 )
-from totune.strategies.defaults import ADAPTERS, Rule
+from totune.strategies.defaults import ADAPTERS, TrainingRule
 from totune.strategies.phases import Group, Phase
 from totune.strategies.rates import insert_phase, stop_after
 
@@ -52,7 +52,7 @@ class BottleneckAdapters(Strategy):
             all epochs.
     """
 
-    rule: ClassVar[Rule] = ADAPTERS
+    rule: ClassVar[TrainingRule] = ADAPTERS
 
     bottleneck_size: Annotated[Count, Ints(16, 256, log=True)] = 64
     sharing: Sharing = "per-sublayer"

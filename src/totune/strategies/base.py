@@ -14,7 +14,7 @@ from totune.model import Model
 from totune.ranges import Floats, Times
 from totune.registry import Registry
 from totune.sequence_classifier import usual_head, usual_pooling
-from totune.strategies.defaults import Rule, TrainingFacts
+from totune.strategies.defaults import TrainingFacts, TrainingRule
 from totune.strategies.phases import Phase
 
 # Checked where a member is made from its options by name.
@@ -53,7 +53,7 @@ class Strategy(ABC):
     """
 
     name: ClassVar[str]
-    rule: ClassVar[Rule | None] = None
+    rule: ClassVar[TrainingRule | None] = None
 
     layers: Literal[Layers, "auto"] = "top"
     pooling: Literal[Pooling, "auto"] = "auto"

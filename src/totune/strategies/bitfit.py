@@ -17,7 +17,7 @@ from totune.strategies.base import (
     Warmup,
     WeightDecay,
 )
-from totune.strategies.defaults import BITFIT, Rule
+from totune.strategies.defaults import BITFIT, TrainingRule
 from totune.strategies.phases import Group, LinearDecay, Phase
 from totune.strategies.rates import stop_after
 
@@ -33,7 +33,7 @@ class BitFit(Strategy):
             all epochs.
     """
 
-    rule: ClassVar[Rule] = BITFIT
+    rule: ClassVar[TrainingRule] = BITFIT
 
     learning_rate: LearningRate = BITFIT.learning_rate
     weight_decay: WeightDecay = 0.01

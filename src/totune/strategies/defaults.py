@@ -38,7 +38,7 @@ class TrainingFacts:
 
 
 @dataclass(frozen=True)
-class Rule:
+class TrainingRule:
     """The defaults of one strategy.
 
     Attributes:
@@ -82,14 +82,14 @@ class Rule:
         }
 
 
-FINE_TUNING = Rule(1e-4, examples=6_000, least_epochs=3, most_epochs=20)
-LAST_K = Rule(2e-4, examples=6_000, least_epochs=3, most_epochs=20, regression=1.0)
-GRADUAL_UNFREEZING = Rule(2e-4, examples=4_000, least_epochs=2, most_epochs=15)
+FINE_TUNING = TrainingRule(1e-4, examples=6_000, least_epochs=3, most_epochs=20)
+LAST_K = TrainingRule(2e-4, examples=6_000, least_epochs=3, most_epochs=20, regression=1.0)
+GRADUAL_UNFREEZING = TrainingRule(2e-4, examples=4_000, least_epochs=2, most_epochs=15)
 # What is inserted begins as no change, or is few parameters: more steps, at larger rates.
-ADAPTERS = Rule(1e-3, examples=12_000, least_epochs=5, most_epochs=40)
-LORA = Rule(2e-3, examples=12_000, least_epochs=5, most_epochs=40)
-BITFIT = Rule(3e-3, examples=12_000, least_epochs=5, most_epochs=40)
-PEFT = Rule(3e-3, examples=12_000, least_epochs=5, most_epochs=40)
+ADAPTERS = TrainingRule(1e-3, examples=12_000, least_epochs=5, most_epochs=40)
+LORA = TrainingRule(2e-3, examples=12_000, least_epochs=5, most_epochs=40)
+BITFIT = TrainingRule(3e-3, examples=12_000, least_epochs=5, most_epochs=40)
+PEFT = TrainingRule(3e-3, examples=12_000, least_epochs=5, most_epochs=40)
 
 
 def batch_size(rows: int) -> int:

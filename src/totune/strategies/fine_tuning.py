@@ -16,7 +16,7 @@ from totune.strategies.base import (
     Warmup,
     WeightDecay,
 )
-from totune.strategies.defaults import FINE_TUNING, Rule
+from totune.strategies.defaults import FINE_TUNING, TrainingRule
 from totune.strategies.phases import Group, Phase
 from totune.strategies.rates import ScheduleName, above_layers, by_block, schedule_of, stop_after
 
@@ -38,7 +38,7 @@ class FineTuning(Strategy):
             all epochs.
     """
 
-    rule: ClassVar[Rule] = FINE_TUNING
+    rule: ClassVar[TrainingRule] = FINE_TUNING
 
     learning_rate: LearningRate = FINE_TUNING.learning_rate
     layer_decay: LayerDecay = 1.0

@@ -13,7 +13,7 @@ from totune.strategies.base import (
     Warmup,
     WeightDecay,
 )
-from totune.strategies.defaults import FINE_TUNING, Rule
+from totune.strategies.defaults import FINE_TUNING, TrainingRule
 from totune.strategies.phases import Group, LinearDecay, Phase
 from totune.strategies.rates import above_layers, stop_after
 
@@ -30,7 +30,7 @@ class FrozenEmbeddings(Strategy):
             all epochs.
     """
 
-    rule: ClassVar[Rule] = FINE_TUNING
+    rule: ClassVar[TrainingRule] = FINE_TUNING
 
     learning_rate: LearningRate = FINE_TUNING.learning_rate
     weight_decay: WeightDecay = 0.01

@@ -20,7 +20,7 @@ from totune.strategies.base import (
     Warmup,
     WeightDecay,
 )
-from totune.strategies.defaults import GRADUAL_UNFREEZING, Rule
+from totune.strategies.defaults import GRADUAL_UNFREEZING, TrainingRule
 from totune.strategies.phases import Epochs, Group, Phase, Schedule, Stretch
 from totune.strategies.rates import ScheduleName, above_layers, by_block, new_parts, schedule_of
 
@@ -44,7 +44,7 @@ class GradualUnfreezing(Strategy):
         ratio: of slanted-triangular: how many times smaller its lowest rate is than its peak.
     """
 
-    rule: ClassVar[Rule] = GRADUAL_UNFREEZING
+    rule: ClassVar[TrainingRule] = GRADUAL_UNFREEZING
 
     learning_rate: LearningRate = GRADUAL_UNFREEZING.learning_rate
     layer_decay: LayerDecay = 0.8

@@ -18,7 +18,7 @@ from totune.strategies.base import (
     Warmup,
     WeightDecay,
 )
-from totune.strategies.defaults import LAST_K, Rule
+from totune.strategies.defaults import LAST_K, TrainingRule
 from totune.strategies.phases import Group, LinearDecay, Phase
 from totune.strategies.rates import stop_after
 
@@ -34,7 +34,7 @@ class LastK(Strategy):
             all epochs.
     """
 
-    rule: ClassVar[Rule] = LAST_K
+    rule: ClassVar[TrainingRule] = LAST_K
 
     k: Annotated[Count, Ints(1, 4)] = 2
     learning_rate: LearningRate = LAST_K.learning_rate

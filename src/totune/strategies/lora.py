@@ -22,7 +22,7 @@ from totune.strategies.base import (
     Warmup,
     WeightDecay,
 )
-from totune.strategies.defaults import LORA, Rule
+from totune.strategies.defaults import LORA, TrainingRule
 from totune.strategies.phases import Phase
 from totune.strategies.rates import insert_phase, stop_after
 
@@ -45,7 +45,7 @@ class Lora(Strategy):
             all epochs.
     """
 
-    rule: ClassVar[Rule] = LORA
+    rule: ClassVar[TrainingRule] = LORA
 
     r: Annotated[Count, Ints(2, 64, log=True)] = 8
     lora_alpha: Annotated[Rate, Floats(4.0, 64.0, log=True)] = 16.0

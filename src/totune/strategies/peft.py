@@ -20,7 +20,7 @@ from totune.strategies.base import (
     TrainEpochs,
     Warmup,
 )
-from totune.strategies.defaults import PEFT, Rule
+from totune.strategies.defaults import PEFT, TrainingRule
 from totune.strategies.phases import Phase
 from totune.strategies.rates import insert_phase, stop_after
 
@@ -42,7 +42,7 @@ class Peft(Strategy):
             all epochs.
     """
 
-    rule: ClassVar[Rule] = PEFT
+    rule: ClassVar[TrainingRule] = PEFT
 
     config: Mapping[str, Any] | None = None
     learning_rate: LearningRate = PEFT.learning_rate

@@ -23,7 +23,7 @@ from totune.strategies.base import (
     Warmup,
     WeightDecay,
 )
-from totune.strategies.defaults import FINE_TUNING, Rule, TrainingFacts
+from totune.strategies.defaults import FINE_TUNING, TrainingFacts, TrainingRule
 from totune.strategies.fine_tuning import FineTuning
 from totune.strategies.phases import Constant, Epochs, Gap, Phase, Plateau, Stop
 from totune.strategies.rates import new_parts
@@ -52,7 +52,7 @@ class StackAndFinetune(Strategy):
         num_train_epochs: of phase 2.
     """
 
-    rule: ClassVar[Rule] = FINE_TUNING
+    rule: ClassVar[TrainingRule] = FINE_TUNING
 
     stop: Annotated[StopName, Choices(("gap", "epochs", "convergence"))] = "gap"
     stack_learning_rate: Annotated[Rate, Floats(1e-4, 1e-2, log=True)] = 1e-3

@@ -140,7 +140,7 @@ def check_pairs(head: Head, wants: Wants, has_pairs: bool, pair_encoding: PairEn
 
 @dataclass(frozen=True)
 class Fitted:
-    """A trained model in the state of its best epoch, with its plan and history."""
+    """A trained model in the state of the epoch that it keeps, with its plan and history."""
 
     model: Model
     plan: list[Phase]
