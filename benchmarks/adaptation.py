@@ -19,9 +19,9 @@ from torch import nn
 
 from benchmarks.common import save
 from totune import machine
-from totune.data.batches import Batch
 from totune.encoders.loading import load_encoder
 from totune.heads.base import HEADS
+from totune.inputs.batches import Batch
 from totune.model import Model
 from totune.strategies.base import STRATEGIES
 from totune.tasks.classification import Classification

@@ -31,18 +31,18 @@ import numpy as np
 import torch
 
 import totune
-import totune.results
 from benchmarks.common import RESULTS, SHARED
 from totune.data.examples import Dataset, Examples
 from totune.data.sources import load_dataset
 from totune.data.splits import strata
 from totune.progress import Progress
+from totune.runs.config import Candidate
+from totune.runs.context import Context
+from totune.runs.prepare import Settings, configurations, prepare
+from totune.runs.run import build_model, encoding_options_of
 from totune.strategies.base import Strategy
 from totune.strategies.defaults import batch_size
-from totune.study.config import Member
-from totune.study.context import Context
-from totune.study.prepare import Settings, configurations, prepare
-from totune.study.run import build_model, framing_of
+from totune.study.study import Study
 from totune.tasks.base import TASKS
 from totune.training.history import EpochRecord
 from totune.training.inputs import open_source, predict
@@ -99,13 +99,13 @@ class Point:
     seed: int = 0
     options: tuple[tuple[str, Any], ...] = ()
 
-    def member(self) -> Member:
+    def member(self) -> Candidate:
         options: dict[str, Any] = dict(self.options)
         if self.epochs is not None:
             options["num_train_epochs"] = self.epochs
         if self.rate is not None:
             options["learning_rate"] = self.rate
-        return Member(self.strategy, options)
+        return Candidate(self.strategy, options)
 
 
 Key = tuple[Cell, Point]
@@ -182,8 +182,8 @@ def measure(point: Point, context: Context) -> dict[str, Any]:
     assert isinstance(strategy, Strategy)
     began = time.perf_counter()
     model, plan = build_model(config, strategy, context)
-    framing = framing_of(config, strategy, context)
-    train, dev, test = (context.split(name, framing) for name in ("train", "dev", "test"))
+    encoding_options = encoding_options_of(config, strategy, context)
+    train, dev, test = (context.split(name, encoding_options) for name in ("train", "dev", "test"))
     metric, last = context.settings.metric, {}
 
     def score() -> tuple[float, str | None]:
@@ -376,18 +376,18 @@ def regrets(folder: Path) -> list[Regret]:
         place = folder / f"{cell.encoder}-{cell.data}-{cell.rows}" / "study"
         if not (place / "study.json").is_file():
             continue
-        study = totune.results.Study(place)
+        study = Study(place)
         means = {s.strategy: 100 * s.mean for s in study.advice.standings}
         bests = {**grid}
         for strategy, mean in means.items():  # a default is a setting, too
             bests[strategy] = max(bests.get(strategy, (mean, "")), (mean, "its default"))
         name = max(bests, key=lambda each: bests[each][0])
-        leaning = study.advice.leaning or ""
+        provisional = study.advice.provisional or ""
         found.append(
             Regret(
                 cell,
                 (bests[name][0], f"{name} {bests[name][1]}"),
-                (means.get(leaning, math.nan), leaning),
+                (means.get(provisional, math.nan), provisional),
                 {each: (bests[each][0], means[each]) for each in COMPARED if _swept(grid, each)},
             )
         )

@@ -23,13 +23,13 @@ from transformers import (
 
 from benchmarks.common import SHARED, ratio, save
 from totune import machine
-from totune.data.batches import tokenize
 from totune.data.examples import Dataset, Examples
 from totune.data.sources import load_dataset
-from totune.data.units import frame
 from totune.encoders.loading import Loaded, load_encoder, quiet
 from totune.encoders.sources import resolve
 from totune.heads.base import HEADS
+from totune.inputs.batches import tokenize
+from totune.inputs.encoded import frame
 from totune.model import Model
 from totune.strategies.base import STRATEGIES
 from totune.tasks.base import TASKS, Task

@@ -16,11 +16,11 @@ from transformers import BertConfig
 from benchmarks.common import SHARED, ratio, save
 from totune.data.examples import Examples
 from totune.data.sources import load_dataset
-from totune.data.units import frame
 from totune.encoders.loading import Loaded, load_encoder
 from totune.encoders.transformers import TransformersEncoder
 from totune.features import FeatureCache
 from totune.heads.base import HEADS
+from totune.inputs.encoded import frame
 from totune.machine import choose_precision
 from totune.model import Model
 from totune.strategies.base import STRATEGIES

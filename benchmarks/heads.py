@@ -17,10 +17,10 @@ import torch
 from benchmarks.common import save
 from totune.data.examples import Examples
 from totune.data.sources import load_dataset
-from totune.data.units import Framing, frame
 from totune.encoders.loading import Loaded, load_encoder
 from totune.features import FeatureCache
-from totune.heads.base import HEADS, Wants
+from totune.heads.base import HEADS, InputKind
+from totune.inputs.encoded import EncodingOptions, frame
 from totune.machine import choose_precision, keep_freed_memory
 from totune.model import Model
 from totune.strategies.base import STRATEGIES
@@ -36,7 +36,7 @@ LONG = 6  # characters
 EPOCHS = 2  # measured, after one that warms up
 
 
-def examples_for(wants: Wants, rows: Examples) -> Examples:
+def examples_for(wants: InputKind, rows: Examples) -> Examples:
     """The sentences as rows of the kind that a head reads."""
     if wants == "words":
         words = tuple(tuple(text.split()) for text in rows.texts)
@@ -56,14 +56,16 @@ def read_alone(source: Source) -> float:
     return time.perf_counter() - began
 
 
-def measure(name: str, wants: Wants, loaded: Loaded, data: Examples, cache: FeatureCache) -> Any:
+def measure(
+    name: str, wants: InputKind, loaded: Loaded, data: Examples, cache: FeatureCache
+) -> Any:
     """Examples per second of one head."""
     rows = examples_for(wants, data)
     task = TASKS.get("tagging" if wants == "words" else "classification").from_examples(rows)
-    framing = Framing("separate" if wants.endswith("pair") else "joint")
+    encoding_options = EncodingOptions("separate" if wants.endswith("pair") else "joint")
 
     def split(chosen: Examples) -> Split:
-        units = frame(chosen, loaded.tokenizer, MAX_LENGTH, framing)
+        units = frame(chosen, loaded.tokenizer, MAX_LENGTH, encoding_options)
         return Split.labelled("rows", units, task, chosen.labels or ())
 
     steps = {"num_train_epochs": 1 + EPOCHS, "solver": "gradient", "layers": "scalar-mix"}

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.common import SHARED, save
-from totune.data.batches import Batch
 from totune.encoders.elmo.lstm import ElmoLayer
 from totune.encoders.elmo.steps import Steps
 from totune.encoders.loading import load_encoder
+from totune.inputs.batches import Batch
 
 PROJECTION, MEMORY, CLIP = 512, 4096, 3.0
 LENGTHS = np.linspace(40, 8, 16).astype(np.int64)

@@ -31,8 +31,8 @@ from totune.racing import rules
 from totune.racing.looks import Terms
 from totune.racing.racing import Leg, Ran, conduct, find_legs
 from totune.racing.records import Race
-from totune.study.records import Costs, RunRecord
-from totune.study.store import Store
+from totune.runs.records import Costs, RunRecord
+from totune.runs.store import Store
 
 SEEDS = 5
 PART = 0.25
@@ -119,7 +119,7 @@ def outcome(name: str, whole: Finished, seeds: Sequence[int], part: Finished | N
     full = whole.of(seeds)
     race, made = replay(full, seeds, part)
     asked, told = full.advise(), made.advise(race)
-    picks = asked.leaning, told.leaning
+    picks = asked.provisional, told.provisional
     standing = {each.strategy: each for each in asked.standings}
     mean, seconds = ([getattr(standing[p], f) for p in picks] for f in ("mean", "seconds"))
     return Outcome(
@@ -135,7 +135,7 @@ def outcome(name: str, whole: Finished, seeds: Sequence[int], part: Finished | N
         dearer=seconds[1] / seconds[0],
         share=race.share,
         rounds=len(race.rounds),
-        two_seeds_equal=is_equal(full, picks[0], full.of(seeds[:2]).advise().leaning),
+        two_seeds_equal=is_equal(full, picks[0], full.of(seeds[:2]).advise().provisional),
     )
 
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from transformers import AutoConfig, PretrainedConfig
 
-from totune.data.batches import Batch
 from totune.encoders.layouts import LAYOUTS
 from totune.encoders.transformers import TransformersEncoder
+from totune.inputs.batches import Batch
 
 LAYERS, WIDTH, VOCABULARY, PADDING = 4, 32, 60, 1
 

@@ -13,11 +13,11 @@ from tokenizers import models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from totune.data.examples import Examples
-from totune.data.tokenizer import Tokenizer
-from totune.data.units import Framing, frame
 from totune.encoders.encoder import Encoder
 from totune.features import FeatureCache
 from totune.heads.base import HEADS
+from totune.inputs.encoded import EncodingOptions, frame
+from totune.inputs.tokenizer import Tokenizer
 from totune.model import Model, wants_of
 from totune.progress import Progress
 from totune.registry import option_names
@@ -106,10 +106,12 @@ def split_of(
     name: str,
     examples: Examples,
     task: Task,
-    framing: Framing | None = None,
+    encoding_options: EncodingOptions | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> Split:
-    units = frame(examples, tokenizer or tiny_tokenizer(), MAX_LENGTH, framing or Framing())
+    units = frame(
+        examples, tokenizer or tiny_tokenizer(), MAX_LENGTH, encoding_options or EncodingOptions()
+    )
     return Split.labelled(name, units, task, examples.labels or ())
 
 
@@ -131,13 +133,13 @@ class TinyTask:
         cls,
         kind: str,
         rows: int = 20,
-        framing: Framing | None = None,
+        encoding_options: EncodingOptions | None = None,
         tokenizer: Tokenizer | None = None,
     ) -> "TinyTask":
         train, dev = tiny_examples(kind, rows), tiny_examples(kind, 10, seed=1)
         task = tiny_task(kind, train)
         named = (("train", train), ("dev", dev))
-        splits = (split_of(*both, task, framing, tokenizer) for both in named)
+        splits = (split_of(*both, task, encoding_options, tokenizer) for both in named)
         return cls(task, *splits)
 
     @property

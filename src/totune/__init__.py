@@ -12,10 +12,11 @@ use, so that `import totune` and the command line's `--help` do not wait for PyT
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from totune._version import __version__
+
 if TYPE_CHECKING:
     from totune.api import compare, extract_features, load, merge, train
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "compare", "extract_features", "load", "merge", "train"]
 
 

@@ -5,7 +5,27 @@ from pathlib import Path
 from typing import Any
 
 from totune import export
-from totune.conduct import (
+from totune.errors import ConfigError, RunError
+from totune.export import Merged, Predictor, load_model
+from totune.extraction import Extracted, ExtractionSettings, extract
+from totune.outputs import output_path
+from totune.progress import Progress
+from totune.registry import build
+from totune.runs.config import addressed
+from totune.runs.execute import (
+    Runs,
+    check_plans,
+    execute,
+    leave_out_unfit,
+    tokenize_splits,
+)
+from totune.runs.executors.choice import executor_of
+from totune.runs.prepare import Settings, configurations, prepare
+from totune.runs.records import RunRecord
+from totune.runs.store import Store, is_study
+from totune.study.best import save_best, save_run
+from totune.study.describe import describe
+from totune.study.steps import (
     check_folder,
     check_search_storage,
     open_model,
@@ -15,27 +35,7 @@ from totune.conduct import (
     search_options,
     track,
 )
-from totune.errors import ConfigError, RunError
-from totune.export import Merged, Predictor, load_model
-from totune.extraction import Extracted, ExtractionSettings, extract
-from totune.handover import save_best, save_run
-from totune.outputs import output_path
-from totune.progress import Progress
-from totune.registry import build
-from totune.results import Study, summary_rows
-from totune.study.config import addressed
-from totune.study.describe import describe
-from totune.study.execute import (
-    Runs,
-    check_plans,
-    execute,
-    leave_out_unfit,
-    tokenize_splits,
-)
-from totune.study.executors.choice import executor_of
-from totune.study.prepare import Settings, configurations, prepare
-from totune.study.records import RunRecord
-from totune.study.store import Store, is_study
+from totune.study.study import Study, summary_rows
 from totune.tracking import check_trackers
 
 
@@ -54,7 +54,7 @@ def compare(
         out: the study's folder. What is finished there already is not run again.
         progress: told of everything that goes on; silent by default.
         command: the command line, recorded in the study.
-        **settings: see `totune.study.prepare.Settings`.
+        **settings: see `totune.runs.prepare.Settings`.
 
     Returns:
         The study, with its report written and the recommended model saved in `best/`.
@@ -134,7 +134,7 @@ def train(
         out: the model's folder; an interrupted run continues from its last epoch.
         seed: for initialisation and data order.
         progress: told of everything that goes on.
-        **settings: see `totune.study.prepare.Settings`.
+        **settings: see `totune.runs.prepare.Settings`.
 
     Returns:
         The trained model.

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from totune.data.batches import Batch
 from totune.encoders.encoder import Cached, Encoder
 from totune.encoders.kernels import replace_dropout
 from totune.encoders.mixing import Mixing, Readout, View
 from totune.errors import ConfigError
-from totune.heads.base import Head, States, Wants, Words
+from totune.heads.base import Head, InputKind, States, Words
+from totune.inputs.batches import Batch
 from totune.machine import Precision
 from totune.modules.recurrent import run_in_bf16
 from totune.modules.tokens import Tokens
@@ -21,7 +21,7 @@ from totune.tasks.classification import Classification
 from totune.tasks.regression import Regression
 
 
-def wants_of(head: Head, task: Task) -> Wants:
+def wants_of(head: Head, task: Task) -> InputKind:
     """What the head reads for this task.
 
     Raises:

@@ -21,9 +21,9 @@ from transformers import (
 )
 
 import totune
+from totune.adapters.restore import insert_again
+from totune.encoders.adapter_modules import AdapterModules
 from totune.encoders.first_token import FIRST_TOKEN_TYPES
-from totune.encoders.inserts.base import Insert
-from totune.encoders.inserts.restore import insert_again
 from totune.encoders.layouts import LAYOUTS, layout_of
 from totune.encoders.loading import load_encoder
 from totune.encoders.mixing import Readout
@@ -97,7 +97,7 @@ class Trained:
     about: dict[str, Any]
 
     @property
-    def insert(self) -> Insert:
+    def insert(self) -> AdapterModules:
         assert self.model.encoder.inserted is not None
         return self.model.encoder.inserted
 

@@ -9,11 +9,11 @@ import torch
 from tests.encoder_zoo import LAYERS, TINY, WIDTH, batch_of, tiny_config, tiny_encoder
 from torch import Tensor
 
-from totune.data.batches import Batch
 from totune.encoders.encoder import Cached
 from totune.encoders.layouts import LAYOUTS
 from totune.encoders.loading import load_encoder
 from totune.encoders.transformers import TransformersEncoder
+from totune.inputs.batches import Batch
 
 LENGTHS = [12, 5, 9]
 

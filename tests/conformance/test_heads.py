@@ -20,14 +20,14 @@ from tests.tiny_runs import (
     tiny_words,
 )
 
-from totune.data.batches import Batch
 from totune.data.examples import Examples
-from totune.data.units import Framing, Units, frame
 from totune.encoders.mixing import Readout
 from totune.errors import ConfigError
 from totune.export import load_model, save_model
 from totune.features import FeatureCache, compute
 from totune.heads.base import HEADS, Head
+from totune.inputs.batches import Batch
+from totune.inputs.encoded import EncodedSplit, EncodingOptions, frame
 from totune.model import Model, Viewed, wants_of
 from totune.registry import options_of
 from totune.tasks.base import Task
@@ -36,7 +36,7 @@ from totune.training.devices import Devices
 from totune.training.inputs import Split, open_source, predict
 
 LENGTHS = [9, 1, 4, 6]
-JOINT, APART = Framing("joint"), Framing("separate")
+JOINT, APART = EncodingOptions("joint"), EncodingOptions("separate")
 SMALL = {"hidden_size": 8}  # where a head has such options: tests are quick
 # Those with segments and without, with a pooler and without; blocks are theirs to conform to.
 ENCODERS = (
@@ -51,12 +51,14 @@ class Case:
 
     name: str
     kind: str
-    framing: Framing = JOINT
+    encoding_options: EncodingOptions = JOINT
     options: tuple[tuple[str, Any], ...] = ()
 
     def __str__(self) -> str:
         given = ",".join(f"{key}={value}" for key, value in self.options)
-        return "-".join(filter(None, [self.name, self.kind, self.framing.pair_encoding, given]))
+        return "-".join(
+            filter(None, [self.name, self.kind, self.encoding_options.pair_encoding, given])
+        )
 
     @property
     def head(self) -> Head:
@@ -73,8 +75,8 @@ class Case:
         labels = tuple("abc"[row % 3] for row in range(len(lengths)))
         return Examples(tuple(texts), labels, tuple(seconds) if self.kind == "pairs" else None)
 
-    def units(self, lengths: list[int], seed: int = 0) -> Units:
-        return frame(self.examples(lengths, seed), tiny_tokenizer(), 40, self.framing)
+    def units(self, lengths: list[int], seed: int = 0) -> EncodedSplit:
+        return frame(self.examples(lengths, seed), tiny_tokenizer(), 40, self.encoding_options)
 
     def task(self, outputs: int = 3) -> Task:
         if self.kind == "tagging":
@@ -107,11 +109,11 @@ _FURTHER: dict[str, list[dict[str, Any]]] = {
     "crf": [{"constrained": False}],
 }
 CASES = [
-    Case(name, kind, framing, tuple(options.items()))
+    Case(name, kind, encoding_options, tuple(options.items()))
     for name in HEADS.names()
     for options in [{}, *_FURTHER.get(name, [])]
     for wanted in HEADS.get(name).wants
-    for kind, framing in _KINDS[wanted]
+    for kind, encoding_options in _KINDS[wanted]
 ]
 
 
@@ -120,11 +122,11 @@ def case(request: pytest.FixtureRequest) -> Case:
     return request.param
 
 
-def every(units: Units) -> Batch:
+def every(units: EncodedSplit) -> Batch:
     return units.batch(np.arange(len(units)), sides=True)
 
 
-def run(model: Model, units: Units) -> torch.Tensor:
+def run(model: Model, units: EncodedSplit) -> torch.Tensor:
     with torch.no_grad():
         outputs: torch.Tensor = model(every(units))
     return outputs
@@ -150,7 +152,7 @@ def test_a_row_of_outputs_per_position(case: Case, outputs: int) -> None:
 
 def test_gradients_reach_every_parameter(case: Case) -> None:
     model, examples = case.model(), case.examples(LENGTHS)
-    units = frame(examples, tiny_tokenizer(), 40, case.framing)
+    units = frame(examples, tiny_tokenizer(), 40, case.encoding_options)
     split = Split.labelled("train", units, model.task, examples.labels or ())
     batch, _ = open_source(split, model, None, -1).batch(np.arange(len(units)), torch.device("cpu"))
     model.losses(model(batch), batch).sum().backward()
@@ -193,7 +195,7 @@ def test_equal_rows_get_equal_outputs(case: Case) -> None:
         words=None if rows.words is None else (tuple(one_piece.split()),) * 3,
     )
     for given in (rows, same):
-        outputs = run(case.model(), frame(given, tiny_tokenizer(), 40, case.framing))
+        outputs = run(case.model(), frame(given, tiny_tokenizer(), 40, case.encoding_options))
         outputs = outputs.view(3, -1)
         assert torch.isfinite(outputs).all()
         torch.testing.assert_close(outputs, outputs[:1].expand(3, -1), atol=1e-5, rtol=1e-5)
@@ -245,11 +247,11 @@ def test_saved_and_loaded_it_predicts_the_same(case: Case, tmp_path: Path) -> No
     about = {
         "max_length": MAX_LENGTH,
         "pairs": examples.pairs is not None,
-        "framing": dataclasses.asdict(case.framing),
+        "framing": dataclasses.asdict(case.encoding_options),
     }
     save_model(tmp_path, model, tiny_tokenizer(), model.task, about)
     loaded = load_model(tmp_path)
-    units = frame(examples, tiny_tokenizer(), MAX_LENGTH, case.framing)
+    units = frame(examples, tiny_tokenizer(), MAX_LENGTH, case.encoding_options)
     expected = predict(model, open_source(Split("x", units), model, None, -1), Devices()).values
     np.testing.assert_allclose(loaded.outputs(examples), expected, atol=1e-6)
 
@@ -261,9 +263,9 @@ def test_it_learns_from_cached_features(case: Case, tmp_path: Path) -> None:
         solver="gradient",
         num_train_epochs=5,
         learning_rate=3e-3,
-        pair_encoding=case.framing.pair_encoding,
+        pair_encoding=case.encoding_options.pair_encoding,
     )
-    tiny = TinyTask.of(case.kind, rows=24, framing=case.framing)
+    tiny = TinyTask.of(case.kind, rows=24, encoding_options=case.encoding_options)
     torch.manual_seed(0)
     encoder, head = tiny_encoder("bert"), case.head
     readout = strategy.readout(encoder, wants_of(head, tiny.task))

@@ -11,13 +11,13 @@ from tests.encoder_zoo import TINY, tiny_encoder
 from tests.tiny_runs import tiny_examples, tiny_task, tiny_tokenizer
 
 from totune.data.examples import Columns, Dataset
-from totune.data.units import Framing
 from totune.encoders.loading import Loaded
 from totune.features import FeatureCache
+from totune.inputs.encoded import EncodingOptions
 from totune.progress import Progress
-from totune.study.context import Context
-from totune.study.executors.messages import Message
-from totune.study.executors.shipping import CachePlace, Shipped, pack
+from totune.runs.context import Context
+from totune.runs.executors.messages import Message
+from totune.runs.executors.shipping import CachePlace, Shipped, pack
 from totune.training.devices import Devices
 from totune.training.trainer import TrainingSettings
 
@@ -46,7 +46,7 @@ def context_of(name: str, cache: Path) -> Context:
 @pytest.mark.parametrize("name", [*TINY, "elmo", "flair"])
 def test_what_runs_share_arrives_whole(name: str, tmp_path: Path) -> None:
     context = context_of(name, tmp_path / "ours")
-    context.split("train", Framing())
+    context.split("train", EncodingOptions())
     heard: list[Message] = []
     place = CachePlace(tmp_path / "theirs", 10_000_000)
     shipped: Shipped = pickle.loads(pack(context, place))
@@ -54,7 +54,9 @@ def test_what_runs_share_arrives_whole(name: str, tmp_path: Path) -> None:
     assert other.loaded.encoder.fingerprint() == context.loaded.encoder.fingerprint()
     assert not any(module.training for module in other.loaded.encoder.modules())
     for split in ("train", "dev"):
-        ours, theirs = (each.split(cast(Any, split), Framing()) for each in (context, other))
+        ours, theirs = (
+            each.split(cast(Any, split), EncodingOptions()) for each in (context, other)
+        )
         assert theirs.pieces.identity == ours.pieces.identity
     rows = context.dataset.dev
     assert np.array_equal(other.embed(rows), context.embed(rows))

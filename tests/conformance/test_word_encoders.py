@@ -20,7 +20,6 @@ from tests.tiny_runs import (
     weights,
 )
 
-from totune.data.tokenizer import Tokenizer
 from totune.encoders.elmo.encoder import ElmoEncoder
 from totune.encoders.elmo.options import ElmoOptions
 from totune.encoders.encoder import Encoder
@@ -31,6 +30,7 @@ from totune.encoders.words import Vocabulary, WordTokenizer
 from totune.errors import ConfigError
 from totune.export import load_model, save_model
 from totune.features import FeatureCache
+from totune.inputs.tokenizer import Tokenizer
 from totune.strategies.base import STRATEGIES, Strategy
 from totune.training.inputs import open_source, predict
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from totune.study.context import Context
-from totune.study.executors.base import Job
-from totune.study.store import Store
+from totune.runs.context import Context
+from totune.runs.executors.base import Job
+from totune.runs.store import Store
 
 TIMES = ("costs", "finished_at", "epochs")
 

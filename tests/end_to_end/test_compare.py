@@ -13,7 +13,7 @@ from tests.end_to_end.commands import ROOT, Ended
 from tests.end_to_end.conftest import Run
 from tests.tiny_data import save_encoder, write_reviews, write_table
 
-from totune.study.prepare import DEFAULT_STRATEGIES
+from totune.runs.prepare import DEFAULT_STRATEGIES
 
 CHEAP = ("--strategies", "tf-idf,feature-extraction", "--num-train-epochs", "3")
 
@@ -76,7 +76,7 @@ def test_the_main_job_leaves_records_a_report_and_a_model(first: tuple[Path, End
     ]
     assert Path(answer["report"]).read_text(encoding="utf-8").startswith("<!doctype html>")
     assert answer["advice"]["headline"] in (study / "report.md").read_text(encoding="utf-8")
-    assert read(study, "best/totune.json")["strategy"] == answer["advice"]["leaning"]
+    assert read(study, "best/totune.json")["strategy"] == answer["advice"]["provisional"]
     assert len(records(study)) == 4
     info = read(study, "study.json")
     assert info["data"]["rows"] == {"train": 160, "dev": 20, "test": 20}

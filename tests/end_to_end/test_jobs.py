@@ -15,14 +15,14 @@ from tests.end_to_end.studies import Deadly, results
 from tests.unit.study.samples import Told
 
 from totune.errors import ConfigError, RunError
-from totune.study.config import RunConfig
-from totune.study.context import Context
-from totune.study.execute import Runs, execute
-from totune.study.executors import pool
-from totune.study.executors.processes import Processes
-from totune.study.prepare import Settings, configurations, prepare
-from totune.study.store import Store
-from totune.study.watching import Watcher
+from totune.runs.callbacks import Callback
+from totune.runs.config import RunConfig
+from totune.runs.context import Context
+from totune.runs.execute import Runs, execute
+from totune.runs.executors import pool
+from totune.runs.executors.processes import Processes
+from totune.runs.prepare import Settings, configurations, prepare
+from totune.runs.store import Store
 from totune.training.history import EpochRecord
 
 STRATEGIES = ("tf-idf", "feature-extraction", "fine-tuning")
@@ -56,14 +56,14 @@ def told(context: Context) -> Told:
     return context.progress
 
 
-class Killer(Watcher):
+class Killer(Callback):
     """Kills every worker after the first epoch of the first run that has several."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, int]] = []
         self.killed = 0
 
-    def epoch(self, config: RunConfig, epoch: EpochRecord) -> None:
+    def on_epoch_end(self, config: RunConfig, epoch: EpochRecord) -> None:
         if config.label == "fine-tuning":
             self.seen.append((config.fingerprint, epoch.epoch))
         if self.seen and not self.killed:
@@ -78,7 +78,7 @@ def test_several_processes_come_to_the_numbers_of_one(context: Context, tmp_path
     runs = runs_of(context)
     alone, together = Store(tmp_path / "alone"), Store(tmp_path / "together")
     expected = execute(runs, context, alone, keep_all=True)
-    context.watcher = killer = Killer()
+    context.callback = killer = Killer()
     found = execute(runs, context, together, keep_all=True, executor=Processes(2))
     assert [record.fingerprint for record in found] == [r.fingerprint for r in expected]
     assert {record.status for record in found} == {"finished"}

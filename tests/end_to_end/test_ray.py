@@ -15,15 +15,15 @@ from tests.tiny_data import write_reviews
 from tests.unit.study.samples import Told
 
 from totune.errors import ConfigError
-from totune.study.config import RunConfig
-from totune.study.context import Context
-from totune.study.execute import execute
-from totune.study.executors import ray as on_ray
-from totune.study.executors.ray import RayCluster
-from totune.study.executors.ray_session import import_ray
-from totune.study.prepare import Settings, configurations, prepare
-from totune.study.store import Store
-from totune.study.watching import Watcher
+from totune.runs.callbacks import Callback
+from totune.runs.config import RunConfig
+from totune.runs.context import Context
+from totune.runs.execute import execute
+from totune.runs.executors import ray as on_ray
+from totune.runs.executors.ray import RayCluster
+from totune.runs.executors.ray_session import import_ray
+from totune.runs.prepare import Settings, configurations, prepare
+from totune.runs.store import Store
 from totune.training.history import EpochRecord
 
 pytestmark = [
@@ -67,14 +67,14 @@ def told_of(context: Context) -> Told:
     return context.progress
 
 
-class Killer(Watcher):
+class Killer(Callback):
     """Kills the node that is not the study's, as soon as two runs have left a checkpoint."""
 
     def __init__(self, cluster: Any, store: Store) -> None:
         self._cluster, self._store = cluster, store
         self.killed = False
 
-    def epoch(self, config: RunConfig, epoch: EpochRecord) -> None:
+    def on_epoch_end(self, config: RunConfig, epoch: EpochRecord) -> None:
         import ray
 
         if self.killed or len(list(self._store.folder.rglob("checkpoint.pt"))) < 2:
@@ -95,7 +95,7 @@ def test_a_study_survives_the_death_of_a_node(
     alone, far = Store(tmp_path / "alone"), Store(tmp_path / "far")
     expected = execute(runs, context, alone, keep_all=True)
     told = told_of(context)
-    context.watcher = killer = Killer(cluster, far)
+    context.callback = killer = Killer(cluster, far)
     found = execute(
         runs, context, far, keep_all=True, executor=RayCluster(cluster.address, cpus_per_run=1)
     )
@@ -114,7 +114,7 @@ def test_a_study_survives_the_death_of_a_node(
 def test_a_job_that_kills_every_worker_ends_no_study(
     cluster: Any, context: Context, tmp_path: Path
 ) -> None:
-    context.watcher = Watcher()
+    context.callback = Callback()
     jobs = [Deadly("a", ""), Deadly("b", "signal"), Deadly("c", "")]
     executor = RayCluster(cluster.address, cpus_per_run=1)
     performed = executor.perform(jobs, context, Store(tmp_path / "study"))

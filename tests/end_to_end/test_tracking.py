@@ -9,7 +9,7 @@ from tests.end_to_end import commands
 from tests.end_to_end.conftest import Run
 
 from totune.api import compare
-from totune.study.executors import pool
+from totune.runs.executors import pool
 
 pytestmark = pytest.mark.slow
 

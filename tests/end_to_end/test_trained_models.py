@@ -227,7 +227,7 @@ def test_a_study_of_python_gives_its_best_model(data: Path, tmp_path: Path) -> N
     )
     assert [record.strategy for record in study.records] == ["tf-idf", "top two"]
     assert study.records[1].config["strategy"]["options"]["learning_rate"] == 1e-3
-    assert study.advice.leaning == "tf-idf"
+    assert study.advice.provisional == "tf-idf"
     assert [row.cells[0].text for row in study.table().rows]
     best = package.load(study.best)
     assert best.about["strategy"] == "tf-idf"

@@ -13,7 +13,7 @@ import torch
 from totune.cli import main
 from totune.features.fill import Job
 from totune.model import Model
-from totune.study.store import Store
+from totune.runs.store import Store
 
 RANK = os.environ["RANK"]
 

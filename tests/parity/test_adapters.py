@@ -7,9 +7,9 @@ import pytest
 import torch
 from transformers import BertConfig
 
-from totune.data.batches import Batch
-from totune.encoders.inserts.adapters import AdapterConfig, insert_adapters
+from totune.adapters.adapters import AdapterConfig, insert_adapters
 from totune.encoders.transformers import TransformersEncoder
+from totune.inputs.batches import Batch
 
 ORACLE = {
     name: torch.from_numpy(array)

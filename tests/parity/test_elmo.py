@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import torch
 
-from totune.data.batches import Batch
 from totune.encoders.elmo.characters import characters_of
 from totune.encoders.elmo.encoder import ElmoEncoder
 from totune.encoders.elmo.weights import load_elmo
 from totune.encoders.encoder import Cached
 from totune.encoders.words import WordTokenizer
+from totune.inputs.batches import Batch
 
 h5py = pytest.importorskip("h5py")
 

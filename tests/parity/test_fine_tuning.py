@@ -10,10 +10,10 @@ from transformers import (
     get_linear_schedule_with_warmup,
 )
 
-from totune.data.batches import shuffled_batches
 from totune.encoders.mixing import Readout
 from totune.encoders.transformers import TransformersEncoder
 from totune.heads.linear import Linear
+from totune.inputs.batches import shuffled_batches
 from totune.model import Model
 from totune.strategies.fine_tuning import FineTuning
 from totune.training.trainer import TrainingSettings

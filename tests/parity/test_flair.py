@@ -9,10 +9,10 @@ import torch
 from safetensors.numpy import load_file
 from torch import Tensor
 
-from totune.data.batches import Batch
 from totune.encoders.flair.encoder import FlairLmEncoder
 from totune.encoders.flair.weights import holds_flair, load_flair
 from totune.encoders.words import WordTokenizer
+from totune.inputs.batches import Batch
 
 NEWS = (
     "Shares of the company fell 3 percent in early trading after it reported lower profits for "

@@ -13,10 +13,10 @@ from safetensors.torch import load_file, save_file
 from tests.encoder_zoo import LAYERS, batch_of, tiny_encoder
 from torch import Tensor, nn
 
-from totune.data.batches import Batch
-from totune.encoders.inserts.base import Insert
-from totune.encoders.inserts.peft import insert_peft, peft_config
+from totune.adapters.peft import insert_peft, peft_config
+from totune.encoders.adapter_modules import AdapterModules
 from totune.encoders.transformers import TransformersEncoder
+from totune.inputs.batches import Batch
 
 LORA = {"peft_type": "LORA", "r": 3, "lora_alpha": 12.0}
 IA3 = {"peft_type": "IA3"}
@@ -31,7 +31,7 @@ def batch() -> Batch:
     return batch_of([12, 5, 9])
 
 
-def trained(encoder: TransformersEncoder, facts: dict[str, Any]) -> Insert:
+def trained(encoder: TransformersEncoder, facts: dict[str, Any]) -> AdapterModules:
     """An insert with random weights."""
     insert = insert_peft(encoder, peft_config(facts))
     torch.manual_seed(2)

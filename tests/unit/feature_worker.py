@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from totune.data.batches import Batch, Pieces
 from totune.encoders.encoder import Cached, Encoder, LayerStack
 from totune.encoders.mixing import View
 from totune.features import FeatureCache
+from totune.inputs.batches import Batch, Encodings
 from totune.progress import Progress
 
 WIDTH = 8
@@ -80,12 +80,12 @@ class Notes(Progress):
         self.warned.append(message)
 
 
-def some_pieces(rows: int = 40, longest: int = 12, seed: int = 0) -> Pieces:
+def some_pieces(rows: int = 40, longest: int = 12, seed: int = 0) -> Encodings:
     rng = np.random.default_rng(seed)
     lengths = rng.integers(2, longest + 1, size=rows)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     ids = rng.integers(1, 50, size=offsets[-1])
-    return Pieces(ids, offsets, None, 0, 0, f"pieces {rows} {longest} {seed}")
+    return Encodings(ids, offsets, None, 0, 0, f"pieces {rows} {longest} {seed}")
 
 
 def work(root: Path, view: View, rows: int, delay: float, answer: Path) -> None:

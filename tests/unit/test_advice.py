@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from totune.advice import Advice, advise
 from totune.advice.comparing import Raced
 from totune.errors import ConfigError, DataError
-from totune.study.records import Costs, EpochRecord, RunRecord
+from totune.runs.records import Costs, EpochRecord, RunRecord
 
 ROWS = 2000
 TARGETS = np.arange(ROWS) % 2
@@ -125,7 +125,11 @@ def test_an_open_case_is_told_as_open():
     dear = noisy("fine-tuning", 0.1, 3, salt=2, seconds=50.0)
     found = (cheap + dear).advise()
     (comparison,) = found.comparisons
-    assert (found.verdict, found.recommended, found.leaning) == ("undecided", None, "fine-tuning")
+    assert (found.verdict, found.recommended, found.provisional) == (
+        "undecided",
+        None,
+        "fine-tuning",
+    )
     assert comparison.low < found.tolerance < comparison.high
     assert comparison.p_tolerance > 0.05
     assert found.headline.startswith(
@@ -222,7 +226,7 @@ def test_an_open_strategy_cheaper_than_one_that_keeps_up_leaves_the_study_open()
     good = runs("feature-extraction", [201, 203, 205, 207, 209], 5.0)
     found = (best() + wild + good).advise(tolerance=0.01)
     assert verdicts(found) == {"last-2": "open", "feature-extraction": "as good"}
-    assert (found.verdict, found.leaning) == ("undecided", "feature-extraction")
+    assert (found.verdict, found.provisional) == ("undecided", "feature-extraction")
     assert found.headline.startswith("Use feature-extraction for now (90 of 100 right)")
     assert "The cheaper last-2 may do as well (within 1.0 points)" in found.headline
 
@@ -280,7 +284,7 @@ def test_without_a_usable_run_there_is_no_verdict():
 
 def test_a_strategy_without_a_rival_is_no_answer():
     found = best().advise()
-    assert (found.verdict, found.recommended, found.leaning) == ("none", None, "fine-tuning")
+    assert (found.verdict, found.recommended, found.provisional) == ("none", None, "fine-tuning")
     assert found.headline.startswith("No verdict: only fine-tuning has usable runs")
 
 
@@ -343,8 +347,8 @@ def test_the_headline_sets_cheaper_strategies_apart_from_constant_answers():
 def test_where_nothing_beats_majority_it_is_not_handed_over():
     worse = runs("tf-idf", [400] * 3, 1.0, targets=UNEVEN)
     found = (worse + always(0, UNEVEN)).advise()
-    assert (found.verdict, found.best, found.leaning) == ("none", "majority", "tf-idf")
-    assert (always(0, UNEVEN) + always(1, UNEVEN, "lora")).advise().leaning is None
+    assert (found.verdict, found.best, found.provisional) == ("none", "majority", "tf-idf")
+    assert (always(0, UNEVEN) + always(1, UNEVEN, "lora")).advise().provisional is None
 
 
 def losses(study: Study, name: str, dev: list[float], train: list[float], ended: str = "") -> None:
@@ -372,7 +376,7 @@ def brief() -> Study:
 def test_a_verdict_against_what_is_possibly_undertrained_is_not_credible():
     found = brief().advise()
     assert verdicts(found) == {"fine-tuning": "worse as trained"}
-    assert (found.verdict, found.leaning) == ("undecided", "tf-idf")
+    assert (found.verdict, found.provisional) == ("undecided", "tf-idf")
     assert found.undertrained == {"fine-tuning": "fine-tuning.num_train_epochs=9"}
     assert found.headline == (
         "Use tf-idf for now (93 of 100 right); not yet certain. fine-tuning is possibly "

@@ -7,10 +7,10 @@ import numpy as np
 from tests.unit.report.sample_search import RANGES, search, trial
 from tests.unit.study.samples import failed, info_of, record_of
 
-from totune.results import Study, summary_rows
+from totune.runs.records import Costs
+from totune.runs.store import Store
 from totune.search.folder import write_search
-from totune.study.records import Costs
-from totune.study.store import Store
+from totune.study.study import Study, summary_rows
 
 RATE = {"learning_rate": RANGES["learning_rate"]}
 

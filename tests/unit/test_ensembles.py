@@ -11,7 +11,7 @@ from totune.advice import Ensemble, find_ensembles
 from totune.advice.ensembles import combine
 from totune.errors import ConfigError, DataError
 from totune.metrics import METRICS
-from totune.study.records import Costs, RunRecord
+from totune.runs.records import Costs, RunRecord
 
 ROWS, CLASSES = 60, 4
 METRIC_NAMES = ["accuracy", "f1"]

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.feature_worker import WIDTH, Notes, SmallEncoder, some_pieces, work
 
-from totune.data.batches import Pieces
 from totune.encoders.mixing import View, reduce_tokens
 from totune.errors import ConfigError
 from totune.features import FeatureCache, format_size, parse_size, prefix_fingerprint
 from totune.features import entry_file as entry_file_module
 from totune.features import folder as folder_module
+from totune.inputs.batches import Encodings
 
 TOKENS = View((1,))
 POOLED = View((0, 1, 2), "mean")
@@ -46,7 +46,7 @@ def the_file(cache: FeatureCache) -> Path:
     return path
 
 
-def directly(encoder: SmallEncoder, pieces: Pieces, view: View, row: int) -> torch.Tensor:
+def directly(encoder: SmallEncoder, pieces: Encodings, view: View, row: int) -> torch.Tensor:
     """One row alone, without padding: [D, H] or [D, T, H]."""
     batch = pieces.batch(np.array([row]))
     modes = [module.training for module in encoder.modules()]

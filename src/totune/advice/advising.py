@@ -16,8 +16,8 @@ from totune.advice.standings import Arrays, Entrant, Standing, TestSet, find_tes
 from totune.advice.undertraining import find_undertrained
 from totune.errors import ConfigError
 from totune.metrics import PADDING, Metric, get_metric
+from totune.runs.records import RunRecord
 from totune.search.records import SearchRecord
-from totune.study.records import RunRecord
 
 TOLERANCE = 0.005
 _ROUNDING = 1e-12  # the mean of equal scores may be off by that
@@ -52,7 +52,7 @@ class Advice:
         tolerance: how much worse than the best is still good enough.
         recommended: the strategy to use, or None.
         best: the strategy with the best mean, or None without a scored run.
-        leaning: the recommended strategy, or the one to use until the open ones are settled, or
+        provisional: the recommended strategy, or the one to use until the open ones are settled, or
             None where all give a constant answer.
         standings: every strategy's runs, scores and costs, by name.
         comparisons: every other scored strategy against the best, by name.
@@ -62,7 +62,7 @@ class Advice:
         costs: sentences on time and storage.
         caveats: sentences on what may spoil the advice.
         smallest: a strategy that keeps up with the best and stores at most a fifth of what the
-            leaning one does, the least of all that keep up; None where there is none.
+            provisional one does, the least of all that keep up; None where there is none.
         effort: sentences on how hard options were searched.
         undertrained: by strategy that is possibly under-trained, the setting that trains it longer.
     """
@@ -73,7 +73,7 @@ class Advice:
     tolerance: float
     recommended: str | None
     best: str | None
-    leaning: str | None
+    provisional: str | None
     standings: tuple[Standing, ...]
     comparisons: tuple[Comparison, ...]
     more_seeds: int | None
@@ -150,9 +150,9 @@ def advise(
         headline=wording.headline(decision, basis),
         metric=metric,
         tolerance=tolerance,
-        recommended=_name(decision.leaning) if decision.verdict == "recommended" else None,
+        recommended=_name(decision.provisional) if decision.verdict == "recommended" else None,
         best=best.strategy,
-        leaning=_name(decision.leaning),
+        provisional=_name(decision.provisional),
         standings=tuple(standings),
         comparisons=tuple(comparisons),
         more_seeds=decision.more_seeds,
@@ -220,7 +220,7 @@ def _nothing(standings: Sequence[Standing], metric: str, tolerance: float) -> Ad
         tolerance=tolerance,
         recommended=None,
         best=None,
-        leaning=None,
+        provisional=None,
         standings=tuple(standings),
         comparisons=(),
         more_seeds=None,

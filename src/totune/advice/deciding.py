@@ -8,7 +8,7 @@ from typing import Literal
 from totune.advice.comparing import Comparison
 from totune.advice.standings import Entrant
 
-SMALL = 0.2  # how much of the leaning strategy's storage is worth a word
+SMALL = 0.2  # how much of the provisional strategy's storage is worth a word
 
 Verdict = Literal["recommended", "undecided", "none"]
 
@@ -19,20 +19,20 @@ class Decision:
 
     Attributes:
         entrants: the strategies that are compared, the one with the best mean first.
-        leaning: the cheapest strategy known to keep up with the best, or the best itself: the
+        provisional: the cheapest strategy known to keep up with the best, or the best itself: the
             recommended one, or what to use until the open ones are settled. Where none beats a
             constant answer: the best that is no constant answer itself, or None.
         cheaper: number of strategies that are cheaper than the best and beat a constant answer.
         blockers: comparisons of still cheaper strategies that are open.
-        undertrained: strategies beside `leaning` that might be better if they trained longer, by
-            name.
+        undertrained: names of strategies beside `provisional` that might be better if they trained
+            longer.
         more_seeds: how many more seeds per strategy should settle all of them, or None.
         test_rows: where seeds cannot, the least number of test rows that could, or None.
     """
 
     verdict: Verdict
     entrants: tuple[Entrant, ...]
-    leaning: Entrant | None
+    provisional: Entrant | None
     cheaper: int
     blockers: tuple[Comparison, ...]
     undertrained: tuple[str, ...]
@@ -78,20 +78,20 @@ def decide(
         at for at, entrant in enumerate(cheaper) if found[entrant.strategy].verdict == "as good"
     ]
     stop = good[0] if good else len(cheaper)
-    leaning: Entrant | None = cheaper[stop] if good else best
+    provisional: Entrant | None = cheaper[stop] if good else best
     on_the_way = [found[entrant.strategy] for entrant in cheaper[:stop]]
     blockers = tuple(comparison for comparison in on_the_way if comparison.verdict == "open")
     more_seeds, test_rows = _needed(blockers)
     if best.strategy in constant:
         ranked = [best, *sorted(others, key=lambda other: found[other.strategy].difference)]
-        leaning = next((each for each in ranked if not each.is_constant), None)
-    brief = tuple(sorted(set(undertrained) - {leaning.strategy if leaning else ""}))
+        provisional = next((each for each in ranked if not each.is_constant), None)
+    brief = tuple(sorted(set(undertrained) - {provisional.strategy if provisional else ""}))
     verdict: Verdict = "undecided" if blockers or brief else "recommended"
     if not others or best.strategy in constant:
         verdict = "none"
     entrants = (best, *others)
     return Decision(
-        verdict, entrants, leaning, len(cheaper), blockers, brief, more_seeds, test_rows
+        verdict, entrants, provisional, len(cheaper), blockers, brief, more_seeds, test_rows
     )
 
 
@@ -111,18 +111,18 @@ def find_smallest(
     """The strategy to look at where many tasks share one encoder, or None.
 
     Of those that keep up with the best, the one that stores least per task, if that is at most a
-    fifth of what the leaning strategy stores. Without a verdict there is none.
+    fifth of what the provisional strategy stores. Without a verdict there is none.
 
     Args:
         decision: the verdict.
         entrants: the strategies that beat a constant answer.
         comparisons: with the best.
     """
-    leaning = decision.leaning
-    if decision.verdict == "none" or leaning is None:
+    provisional = decision.provisional
+    if decision.verdict == "none" or provisional is None:
         return None
     good = {c.strategy for c in comparisons if c.verdict == "as good"} | {decision.best.strategy}
     keeping_up = [entrant for entrant in entrants if entrant.strategy in good]
     least = min(keeping_up, key=lambda e: (e.standing.storage_bytes, e.standing.cost))
-    small = least.standing.storage_bytes <= SMALL * leaning.standing.storage_bytes < math.inf
-    return least if small and least is not leaning else None
+    small = least.standing.storage_bytes <= SMALL * provisional.standing.storage_bytes < math.inf
+    return least if small and least is not provisional else None

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from totune.advice.plain import finite
 from totune.advice.standings import Arrays, TestSet, find_test_set, is_usable
 from totune.metrics import Metric, get_metric
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 
 MOST_STRATEGIES = 3
-Member = Mapping[str, NDArray[Any]]  # the arrays of one run
+RunArrays = Mapping[str, NDArray[Any]]  # the arrays of one run
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def _best_of_each(ranked: Sequence[RunRecord]) -> list[RunRecord]:
     return list(first.values())[:MOST_STRATEGIES]
 
 
-def _say_more(members: Sequence[Member]) -> bool:
+def _say_more(members: Sequence[RunArrays]) -> bool:
     """Whether the members together can say anything that the first alone does not."""
     first, *others = (member["predictions"] for member in members)
     if all(np.array_equal(first, other) for other in others):
@@ -120,7 +120,7 @@ def _say_more(members: Sequence[Member]) -> bool:
     return len(members) > 2 or not _vote(members)
 
 
-def _vote(members: Sequence[Member]) -> bool:
+def _vote(members: Sequence[RunArrays]) -> bool:
     """Whether there is nothing to average: no probabilities, no numbers."""
     numbers = all(member["predictions"].dtype.kind == "f" for member in members)
     return not (numbers or all("scores" in member for member in members))
@@ -154,7 +154,7 @@ def _ensemble(
     )
 
 
-def combine(members: Sequence[Member]) -> NDArray[Any]:
+def combine(members: Sequence[RunArrays]) -> NDArray[Any]:
     """What several runs predict together.
 
     Classes are those of the highest mean probability, numbers are means. Of tags, which have no

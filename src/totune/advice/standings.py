@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from totune.errors import DataError
 from totune.metrics import Metric
+from totune.runs.records import Costs, RunRecord
 from totune.statistics import Summary, moderated_summaries
-from totune.study.records import Costs, RunRecord
 
 # per run fingerprint: targets [N], predictions [N] and, for classes, scores [N, C]; targets and
 # predictions are [N, W] where words are tagged

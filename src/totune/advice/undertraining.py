@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from totune.metrics import Metric
-from totune.study.records import EpochRecord, RunRecord
+from totune.runs.records import EpochRecord, RunRecord
 
 FALLING = 0.1  # share of itself that the dev loss loses in the second half of the epochs
 STEADY = 0.25  # of what it fell in all; steady progress under a rate that decays to 0 linearly

@@ -59,7 +59,7 @@ class Basis:
 
 def headline(decision: Decision, basis: Basis) -> str:
     """What to use, how good it is, and what would settle what is not certain."""
-    choice, best, limit = decision.leaning, decision.best, basis.limit
+    choice, best, limit = decision.provisional, decision.best, basis.limit
     if decision.verdict == "none" or choice is None:
         return _no_verdict(best, alone=len(decision.entrants) == 1, basis=basis)
     right = score(choice.standing.mean, basis.metric)
@@ -173,7 +173,7 @@ def costs(
     decision: Decision, others: Sequence[Entrant], smallest: Entrant | None, basis: Basis
 ) -> list[str]:
     """What the choice costs beside each other strategy, cheapest first."""
-    choice = decision.leaning
+    choice = decision.provisional
     if choice is None:
         return []
     ordered = sorted(others, key=lambda entrant: entrant.standing.cost)
@@ -256,7 +256,7 @@ def caveats(
             f"{unseen} of {rows} test rows have a label that training never saw; no strategy "
             "can get them right."
         )
-    choice = "" if decision.leaning is None else decision.leaning.strategy
+    choice = "" if decision.provisional is None else decision.provisional.strategy
     if decision.verdict != "none" and choice in basis.undertrained:
         lines.append(_train_longer([choice], basis))
     baselines = {

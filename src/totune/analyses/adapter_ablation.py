@@ -7,20 +7,20 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from totune.adapters.adapters import Adapters
+from totune.adapters.sharing import Span
 from totune.analyses.base import ANALYSES, Analysis, Values
 from totune.analyses.drawing.span_report import ablation_section
 from totune.analyses.materials.trained import Trained, without_adapters
 from totune.analyses.measuring.known import finite
 from totune.analyses.measuring.span_walk import Walk, naive_evaluations, removable, spans_of
-from totune.data.batches import ordered_batches
 from totune.data.examples import SplitName
-from totune.encoders.inserts.adapters import Adapters
-from totune.encoders.inserts.sharing import Span
 from totune.encoders.transformers import TransformersEncoder
 from totune.errors import DataError
+from totune.inputs.batches import ordered_batches
 from totune.progress import Progress
 from totune.report.document import Section
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 from totune.training.inputs import EVAL_TOKENS, Source, Split, open_source
 
 Scores = dict[Span | None, float | None]

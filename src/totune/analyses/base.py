@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from totune.progress import Progress
 from totune.registry import Registry
 from totune.report.document import Section
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 
 M = TypeVar("M")  # what an analysis reads
 

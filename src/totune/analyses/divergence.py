@@ -23,9 +23,9 @@ from totune.information.divergence import (
 )
 from totune.progress import Progress
 from totune.report.document import Section
+from totune.runs.records import RunRecord
 from totune.statistics.ranks import rank_correlation
 from totune.strategies.base import Count
-from totune.study.records import RunRecord
 
 Shares = NDArray[np.float64]
 

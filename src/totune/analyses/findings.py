@@ -19,8 +19,8 @@ from totune.outputs import check_output_folder, check_reports, has_mark
 from totune.progress import Progress
 from totune.registry import options_of
 from totune.report.document import Section
-from totune.study.records import RunRecord
-from totune.study.store import is_study, write_json
+from totune.runs.records import RunRecord
+from totune.runs.store import is_study, write_json
 
 # Inside the folder that an analysis writes to: what was found, and runs by training rows.
 FOLDER, SIZES = "analyses", "sizes"

@@ -16,19 +16,19 @@ from totune.analyses.materials.states import States
 from totune.analyses.measuring.evidence import FAMILIES, FEWEST_ROWS, Family, Kind, Shape, prior_of
 from totune.analyses.measuring.forecasting import Chance, Signals, forecast
 from totune.baselines.base import BASELINES
-from totune.data.batches import tokenize
 from totune.data.examples import Examples, SplitName
 from totune.data.splits import Splits, shrink
 from totune.encoders.mixing import View
 from totune.features import compute
 from totune.information import corpus_divergence
+from totune.inputs.batches import tokenize
 from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.registry import options_of
 from totune.report.document import Section
-from totune.study.config import Member
-from totune.study.context import Context
-from totune.study.records import RunRecord
+from totune.runs.config import Candidate
+from totune.runs.context import Context
+from totune.runs.records import RunRecord
 
 TRIED: dict[Family, str] = {  # the strategy of each family that is costed and recommended
     "frozen": "feature-extraction",
@@ -173,7 +173,7 @@ def passes(family: Family, context: Context) -> float:
     train, dev, test = (len(split) for split in context.dataset.splits().values())
     if family == "frozen":
         return train + dev + test
-    options = options_of(Member(TRIED[family]).create(context.facts))
+    options = options_of(Candidate(TRIED[family]).create(context.facts))
     epochs = int(options["num_train_epochs"])
     if family == "top layers":
         share = min(1.0, int(options["k"]) / context.loaded.encoder.depth)

@@ -20,15 +20,15 @@ from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.registry import build
 from totune.report.document import Section
+from totune.runs.config import Candidate
+from totune.runs.context import Context
+from totune.runs.execute import Runs, check_plans, execute, tokenize_splits
+from totune.runs.prepare import Settings, configurations, prepare
+from totune.runs.records import RunRecord
+from totune.runs.run import build_model
+from totune.runs.store import Store
 from totune.strategies.base import Count, Strategy
 from totune.strategies.coverage import trained_names
-from totune.study.config import Member
-from totune.study.context import Context
-from totune.study.execute import Runs, check_plans, execute, tokenize_splits
-from totune.study.prepare import Settings, configurations, prepare
-from totune.study.records import RunRecord
-from totune.study.run import build_model
-from totune.study.store import Store
 
 DEFAULTS = ("feature-extraction", "fine-tuning")
 WORDS = ("tf-idf", "most-frequent-tag")  # the baseline of texts, and of tagged words
@@ -129,7 +129,7 @@ class LabelCost(Analysis[Bench]):
             )
         return kept
 
-    def _members(self, context: Context, settings: Settings) -> tuple[list[Member], list[int]]:
+    def _members(self, context: Context, settings: Settings) -> tuple[list[Candidate], list[int]]:
         names = self.strategies or (WORDS[context.task.per_word], *DEFAULTS)
         chosen = replace(settings, strategies=names, seeds=self.seeds)
         columns = context.dataset.columns
@@ -146,7 +146,7 @@ def open_bench(
         analysis: says which strategies and seeds.
         folder: where records are kept.
         progress: told of everything that goes on.
-        **settings: see `totune.study.prepare.Settings`.
+        **settings: see `totune.runs.prepare.Settings`.
 
     Raises:
         TotuneError: as `totune.compare`.
@@ -190,7 +190,9 @@ def _tunes(config: Any, made: Any, context: Context) -> bool:
     return any(not name.startswith(own) for name in trained_names(model, plan))
 
 
-def _measure(size: int, seed: int, members: Sequence[Member], bench: Bench) -> Iterator[Measured]:
+def _measure(
+    size: int, seed: int, members: Sequence[Candidate], bench: Bench
+) -> Iterator[Measured]:
     """The runs of one size and seed; trained weights are of no further use and not kept."""
     context = subset(bench.context, size, seed)
     runs = configurations(members, [seed], context)

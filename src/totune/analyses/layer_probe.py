@@ -24,7 +24,7 @@ from totune.analyses.measuring.probing import Probed, Prober
 from totune.metrics import get_metric
 from totune.progress import Progress
 from totune.report.document import Section
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 
 
 @ANALYSES.register("layer-probe")

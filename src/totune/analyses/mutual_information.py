@@ -24,7 +24,7 @@ from totune.information.edge import LEAST_ROWS
 from totune.information.neighbours import COMPONENTS, principal_components
 from totune.progress import Progress
 from totune.report.document import Section
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 from totune.tasks.regression import Regression
 
 EstimatorName = Literal["edge", "neighbours"]

@@ -15,9 +15,9 @@ from totune.progress import Progress
 from totune.report.document import Section
 from totune.report.groups import by_strategy
 from totune.report.phase_figure import phases_of
+from totune.runs.records import EpochRecord, RunRecord, StudyInfo
 from totune.strategies.base import Count, Decay
 from totune.strategies.phases import Gap, Scores
-from totune.study.records import EpochRecord, RunRecord, StudyInfo
 
 StudyRuns = tuple[StudyInfo, Sequence[RunRecord]]
 Found = Mapping[str, Any]

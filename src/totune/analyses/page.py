@@ -9,7 +9,7 @@ from totune.outputs import MADE_BY
 from totune.report.document import Answer, Document, Section
 from totune.report.table import fact_table
 from totune.report.write import write_document
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 
 _APART = ("versions", "created_at", "data")
 

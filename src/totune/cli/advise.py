@@ -85,8 +85,8 @@ def _of(study: Path | None) -> dict[str, Any]:
     """Settings of a study that are not the defaults."""
     if study is None:
         return {}
-    from totune.study.prepare import Settings
-    from totune.study.store import Store
+    from totune.runs.prepare import Settings
+    from totune.runs.store import Store
 
     usual, known = Settings(), {option.name for option in READING_OPTIONS}
     settings = Store(study).info().settings

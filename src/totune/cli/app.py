@@ -10,7 +10,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-import totune
+from totune._version import __version__
 from totune.cli import (
     advise,
     cache,
@@ -71,7 +71,7 @@ app.add_typer(pretrain.app, name="pretrain")
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"totune {totune.__version__}")
+        typer.echo(f"totune {__version__}")
         raise typer.Exit
 
 

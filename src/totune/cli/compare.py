@@ -13,7 +13,7 @@ from totune.cli.output import emit, model_lines, show_report_table
 from totune.cli.settings import STUDY_OPTIONS, read_settings, takes
 
 if TYPE_CHECKING:
-    from totune.results import Study
+    from totune.study.study import Study
 
 EXAMPLES = examples(
     (

@@ -111,13 +111,13 @@ def describe(
         ConfigError: for an unknown strategy, head or option, or a baseline, which has no plan.
         ModelError: if the encoder's configuration cannot be had.
     """
+    from totune.runs.config import Candidate, assign_options, check_candidates
     from totune.strategies.defaults import batch_size
-    from totune.study.config import Member, assign_options, check_members
 
-    member = Member(strategy, head=head)
-    check_members([member])
+    member = Candidate(strategy, head=head)
+    check_candidates([member])
     (member,) = assign_options([member], options)
-    check_members([member])
+    check_candidates([member])
     if member.is_baseline:
         raise ConfigError(f"{strategy!r} is a baseline: it trains no encoder and has no plan.")
     built, name, phases, chosen = _build(member, model, num_labels, rows, dev_rows, task)

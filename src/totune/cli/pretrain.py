@@ -67,7 +67,7 @@ OPTIONS = [
     ),
     option("eval_steps", int | None, BUDGET, "Steps between evaluations; a tenth of the whole."),
     option("vocab_size", int | None, TRAINING, "Word pieces (bert), words of the softmax (elmo)."),
-    option("max_length", int | None, TRAINING, "Pieces (bert) or words (elmo) of a row."),
+    option("max_length", int | None, TRAINING, "Encodings (bert) or words (elmo) of a row."),
     option("batch_size", int | None, TRAINING, "Rows of an optimizer step, over all devices."),
     option("learning_rate", float | None, TRAINING, "Peak rate; the preset's if not named."),
     option("warmup_ratio", float, TRAINING, "Share of the training with a rising rate.", 0.06),

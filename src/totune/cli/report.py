@@ -17,7 +17,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Rebuild report.html and report.md from a study's records; nothing is trained."""
-    from totune.results import Study
+    from totune.study.study import Study
 
     study = Study(folder)
     study.report()

@@ -14,8 +14,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from totune.data.batches import Batch
-from totune.encoders.inserts.base import Insert
+from totune.encoders.adapter_modules import AdapterModules
+from totune.inputs.batches import Batch
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Encoder(nn.Module, ABC):
     width: int
     depth: int
     max_length: int
-    inserted: Insert | None = None
+    inserted: AdapterModules | None = None
     reads_words: ClassVar[bool] = False
 
     @property

@@ -22,7 +22,6 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from totune.data.tokenizer import Tokenizer
 from totune.encoders.elmo.weights import holds_elmo, load_elmo, plan_elmo
 from totune.encoders.encoder import Encoder
 from totune.encoders.flair.weights import holds_flair, load_flair, plan_flair
@@ -30,6 +29,7 @@ from totune.encoders.layouts import layout_of
 from totune.encoders.sources import DEFAULT_ENCODER, Source, resolve
 from totune.encoders.transformers import ATTENTIONS, Attention, TransformersEncoder
 from totune.errors import ModelError
+from totune.inputs.tokenizer import Tokenizer
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModel, PretrainedConfig, PreTrainedModel
 
-from totune.data.batches import Batch
 from totune.encoders.encoder import Cached, Encoder, LayerStack
 from totune.encoders.first_token import only_first_token
 from totune.encoders.kernels import accelerate_encoder
 from totune.encoders.layouts import Layout, layout_of
 from totune.encoders.own_format import fingerprint_of
-from totune.encoders.surgery import Given, Upper, outputs_of, replaced
+from totune.encoders.partial_forward import Given, Upper, outputs_of, replaced
+from totune.inputs.batches import Batch
 
 # What a configuration says about its origin, storage or later use, not about the encoder.
 _NOT_IDENTITY = frozenset(

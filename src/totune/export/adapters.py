@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from totune.encoders.inserts.restore import insert_again
+from totune.adapters.restore import insert_again
 from totune.encoders.loading import Loaded, load_encoder
 from totune.encoders.mixing import Readout
 from totune.errors import ModelError

@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-import totune
+from totune._version import __version__
 from totune.data.examples import Examples
 from totune.data.seen import SeenTexts
 from totune.errors import ConfigError, ModelError
@@ -92,7 +92,7 @@ def replaced_model(folder: Path) -> Iterator[Path]:
 
 def describe_nothing(folder: Path) -> None:
     """Marks a folder as a model's that is not finished."""
-    write_json({"totune": totune.__version__}, folder, DESCRIPTION)
+    write_json({"totune": __version__}, folder, DESCRIPTION)
 
 
 def remove_model(folder: Path) -> None:
@@ -120,7 +120,7 @@ def is_model(folder: Path) -> bool:
 
 def describe(folder: Path, task: Task, facts: Mapping[str, Any]) -> None:
     """Writes `totune.json`, which stands for a whole folder and so is written last."""
-    write_json({"totune": totune.__version__, "task": task.to_json(), **facts}, folder, DESCRIPTION)
+    write_json({"totune": __version__, "task": task.to_json(), **facts}, folder, DESCRIPTION)
 
 
 def read_description(folder: Path) -> tuple[Task, dict[str, Any]]:

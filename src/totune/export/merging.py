@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from totune.encoders.inserts.base import Insert
+from totune.encoders.adapter_modules import AdapterModules
 from totune.encoders.loading import Loaded, load_encoder, quiet
 from totune.errors import ModelError
 from totune.export.adapters import open_adapter, open_encoder
@@ -89,7 +89,7 @@ def _check_kind(folder: Path, about: dict[str, Any]) -> None:
         )
 
 
-def _fold(insert: Insert) -> str:
+def _fold(insert: AdapterModules) -> str:
     """Merges; returns why that cannot be done, or nothing if it was."""
     try:
         insert.merge()

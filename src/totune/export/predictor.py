@@ -8,18 +8,18 @@ import numpy as np
 
 from totune.baselines.base import Embed
 from totune.data.audit import name_classes
-from totune.data.batches import tokenize
 from totune.data.examples import Columns, Examples, Label, TaskName
 from totune.data.inputs import Text, read_texts
 from totune.data.seen import SeenTexts
 from totune.data.targets import classes_of
-from totune.data.tokenizer import Tokenizer
-from totune.data.units import Framing, frame
 from totune.data.wording import counted
 from totune.encoders.loading import load_encoder
 from totune.encoders.mixing import View
 from totune.errors import DataError
 from totune.features import compute
+from totune.inputs.batches import tokenize
+from totune.inputs.encoded import EncodingOptions, frame
+from totune.inputs.tokenizer import Tokenizer
 from totune.machine import choose_precision
 from totune.model import Model
 from totune.registry import build
@@ -168,11 +168,11 @@ def predictor(model: Model, tokenizer: Tokenizer, task: Task, about: dict[str, A
     Of `about` it needs `max_length`, `pairs`, and `framing` where that is not the usual one.
     """
     devices, max_length = Devices(), int(about["max_length"])
-    framing = build(Framing, about.get("framing", {}), "framing")
+    encoding_options = build(EncodingOptions, about.get("framing", {}), "encoding_options")
     model.to(devices.device)
 
     def outputs(examples: Examples) -> np.ndarray:
-        split = Split("input", frame(examples, tokenizer, max_length, framing))
+        split = Split("input", frame(examples, tokenizer, max_length, encoding_options))
         return predict(model, open_source(split, model, None, -1), devices).values
 
     return Predictor(task, about, outputs)

@@ -10,8 +10,7 @@ from transformers import PreTrainedModel
 
 from totune import sequence_classifier, token_classifier
 from totune.baselines.base import Baseline, FittedBaseline
-from totune.data.tokenizer import Tokenizer
-from totune.encoders.inserts.base import Insert
+from totune.encoders.adapter_modules import AdapterModules
 from totune.encoders.loading import quiet
 from totune.encoders.transformers import TransformersEncoder
 from totune.export.files import (
@@ -24,6 +23,7 @@ from totune.export.files import (
     write_adapter_config,
     write_weights,
 )
+from totune.inputs.tokenizer import Tokenizer
 from totune.model import Model
 from totune.registry import options_of
 from totune.tasks.base import Task
@@ -89,7 +89,7 @@ def _upper(model: Model) -> dict[str, Tensor]:
     return upper | {f"head.{n}": t for n, t in model.head.state_dict().items()}
 
 
-def _beside(model: Model, insert: Insert, trained: Collection[str]) -> dict[str, Tensor]:
+def _beside(model: Model, insert: AdapterModules, trained: Collection[str]) -> dict[str, Tensor]:
     """What was trained of the encoder itself."""
     inserted = {id(parameter) for parameter in insert.parameters()}
     return {

@@ -22,7 +22,7 @@ from totune.extraction.corpus import Corpus, open_corpus
 from totune.extraction.work import Work
 from totune.extraction.writing import Recipe
 from totune.progress import Progress
-from totune.study.executors.ray_session import Needs, capacity, connected, has_gpus
+from totune.runs.executors.ray_session import Needs, capacity, connected, has_gpus
 from totune.training.devices import Devices
 
 CPUS = 4  # processors of a worker without a GPU: each worker holds an encoder of its own

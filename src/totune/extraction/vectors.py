@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from totune.data.batches import Pieces, ordered_batches, tokenize
 from totune.data.examples import Examples
 from totune.encoders.loading import Loaded
 from totune.encoders.mixing import View
 from totune.errors import RunError
 from totune.features.fill import TOKENS_ON_CPU, Job
 from totune.features.rows import Layout
+from totune.inputs.batches import Encodings, ordered_batches, tokenize
 from totune.machine import Precision
 from totune.progress import Bar, Progress
 
@@ -64,7 +64,7 @@ class Embedder:
         by_token = _by_token(numbers, pieces, layout)
         return Vectors(by_token, np.asarray(layout.bounds, dtype=np.int64), pieces.truncated)
 
-    def _numbers(self, pieces: Pieces, layout: Layout, progress: Progress) -> np.ndarray:
+    def _numbers(self, pieces: Encodings, layout: Layout, progress: Progress) -> np.ndarray:
         """All numbers of some rows, flat, in float32."""
         encoder, bf16 = self.loaded.encoder, self.precision == "bf16"
         filled = with_full_batches(pieces) if bf16 and encoder.device.type == "cpu" else pieces
@@ -87,7 +87,7 @@ class Embedder:
         return numbers.astype(np.float16)
 
 
-def with_full_batches(pieces: Pieces) -> Pieces:
+def with_full_batches(pieces: Encodings) -> Encodings:
     """The same rows and, after them, copies of the shortest that fill up the last batch.
 
     In bfloat16 a processor's library (oneDNN) keeps code for every shape of a batch it has met, and
@@ -113,7 +113,7 @@ def with_full_batches(pieces: Pieces) -> Pieces:
     )
 
 
-def _by_token(numbers: np.ndarray, pieces: Pieces, layout: Layout) -> np.ndarray:
+def _by_token(numbers: np.ndarray, pieces: Encodings, layout: Layout) -> np.ndarray:
     """[tokens, D, H] from rows of [D, T_i, H], end to end."""
     found = np.empty((int(layout.bounds[-1]), layout.depths, layout.width), dtype=numbers.dtype)
     for row, length in enumerate(pieces.lengths):

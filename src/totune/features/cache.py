@@ -13,8 +13,7 @@ from typing import Literal
 import numpy as np
 from platformdirs import user_cache_path
 
-from totune import __version__
-from totune.data.batches import Pieces
+from totune._version import __version__
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import View
 from totune.features.entry_file import BadEntryError, Head, open_entry, read_head
@@ -23,6 +22,7 @@ from totune.features.fingerprint import prefix_fingerprint
 from totune.features.folder import Entry, Folder
 from totune.features.rows import Features, Layout
 from totune.features.sizes import format_size
+from totune.inputs.batches import Encodings
 from totune.progress import Progress
 
 FORMAT = 1  # raised when what is computed or stored changes its meaning
@@ -74,7 +74,7 @@ class FeatureCache:
     def features(
         self,
         encoder: Encoder,
-        pieces: Pieces,
+        pieces: Encodings,
         view: View,
         precision: Precision,
         description: str = "",
@@ -266,7 +266,7 @@ def default_root() -> Path:
     return Path(named).expanduser() if named else user_cache_path("totune") / "features"
 
 
-def _key(encoder: Encoder, pieces: Pieces, view: View, precision: Precision) -> str:
+def _key(encoder: Encoder, pieces: Encodings, view: View, precision: Precision) -> str:
     """The entry's name: a hash of what it is made of."""
     facts = {
         "format": FORMAT,

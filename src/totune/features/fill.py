@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from totune.data.batches import Pieces, ordered_batches
-from totune.data.halving import in_halves
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import View, reduce_tokens
 from totune.features.rows import Features, Layout
+from totune.inputs.batches import Encodings, ordered_batches
+from totune.inputs.halving import in_halves
 from totune.progress import Progress
 
 Put = Callable[[int, np.ndarray], None]
@@ -34,7 +34,7 @@ class Job:
     """
 
     encoder: Encoder
-    pieces: Pieces
+    pieces: Encodings
     view: View
     bf16: bool
     layout: Layout
@@ -106,7 +106,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
             part.training = training
 
 
-def compute(encoder: Encoder, pieces: Pieces, view: View, bf16: bool) -> Features:
+def compute(encoder: Encoder, pieces: Encodings, view: View, bf16: bool) -> Features:
     """A view in memory, without a cache: for texts that are seen once."""
     layout = Layout.of(pieces, view, encoder.width, bf16)
     job = Job(encoder, pieces, view, bf16, layout, f"{len(pieces)} examples")

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from totune.data.batches import Pieces
 from totune.encoders.mixing import View
+from totune.inputs.batches import Encodings
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Layout:
     dtype: torch.dtype
 
     @classmethod
-    def of(cls, pieces: Pieces, view: View, width: int, bf16: bool) -> "Layout":
+    def of(cls, pieces: Encodings, view: View, width: int, bf16: bool) -> "Layout":
         """The layout of `view`; pooled vectors stay float32, they are small."""
         if view.reduction is not None:
             return cls(len(view.depths), width, np.arange(len(pieces) + 1), torch.float32)

@@ -17,7 +17,7 @@ from totune.ranges import Floats
 from totune.registry import Registry
 from totune.tasks.base import Task
 
-Wants = Literal["pooled", "pooled-pair", "tokens", "pair", "words"]
+InputKind = Literal["pooled", "pooled-pair", "tokens", "pair", "words"]
 Dropout = Annotated[float, Field(ge=0, lt=1), Floats(0.0, 0.5)]
 
 
@@ -101,7 +101,7 @@ class Head(ABC):
     """
 
     name: ClassVar[str]
-    wants: ClassVar[tuple[Wants, ...]]
+    wants: ClassVar[tuple[InputKind, ...]]
 
     @abstractmethod
     def build(self, width: int, task: Task) -> HeadModule:

@@ -13,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, InputKind, States
 from totune.modules.attention import SelfAttentivePooling, attend, attention, similarity
 from totune.modules.maxout import Maxout
 from totune.modules.recurrent import BiLstm
@@ -116,7 +116,7 @@ class Bcn(Head):
     input_dropout: Dropout = 0.5
     dropout: Dropout = 0.2
 
-    wants: ClassVar[tuple[Wants, ...]] = ("tokens",)
+    wants: ClassVar[tuple[InputKind, ...]] = ("tokens",)
 
     def build(self, width: int, task: Task) -> BcnModule:
         pooled = 8 * self.hidden_size

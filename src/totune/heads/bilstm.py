@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants, first_pieces
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, InputKind, States, first_pieces
 from totune.modules.recurrent import BiLstm
 from totune.modules.tag_output import TagOutput, tag_output
 from totune.modules.tokens import Tokens
@@ -61,7 +61,7 @@ class Bilstm(Head):
     crf: bool = False
     constrained: bool = True
 
-    wants: ClassVar[tuple[Wants, ...]] = ("words",)
+    wants: ClassVar[tuple[InputKind, ...]] = ("words",)
 
     def build(self, width: int, task: Task) -> BilstmModule:
         encoder = BiLstm(width, self.hidden_size, self.num_layers, self.dropout)

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, InputKind, States
 from totune.modules.aggregation import FeedForward, LastStates
 from totune.modules.contexts import ContextMatching
 from totune.modules.initialisation import kaiming_
@@ -53,7 +53,7 @@ class Bimpm(Head):
     hidden_size: Annotated[int, Field(ge=1), Ints(50, 200, log=True)] = 100
     dropout: Dropout = 0.1
 
-    wants: ClassVar[tuple[Wants, ...]] = ("pair",)
+    wants: ClassVar[tuple[InputKind, ...]] = ("pair",)
 
     def build(self, width: int, task: Task) -> BimpmModule:
         return BimpmModule(self, width, task.outputs)

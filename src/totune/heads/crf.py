@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants, first_pieces
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, InputKind, States, first_pieces
 from totune.modules.tag_output import TagOutput, tag_output
 from totune.tasks.base import Task
 
@@ -42,7 +42,7 @@ class Crf(Head):
     dropout: Dropout = 0.1
     constrained: bool = True
 
-    wants: ClassVar[tuple[Wants, ...]] = ("words",)
+    wants: ClassVar[tuple[InputKind, ...]] = ("words",)
 
     def build(self, width: int, task: Task) -> CrfModule:
         output = tag_output(

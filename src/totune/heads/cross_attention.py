@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, InputKind, States
 from totune.modules.attention import enhanced_pair, mean_and_max
 from totune.tasks.base import Task
 
@@ -43,7 +43,7 @@ class CrossAttention(Head):
 
     dropout: Dropout = 0.1
 
-    wants: ClassVar[tuple[Wants, ...]] = ("pair",)
+    wants: ClassVar[tuple[InputKind, ...]] = ("pair",)
 
     def build(self, width: int, task: Task) -> CrossAttentionModule:
         return CrossAttentionModule(self, width, task.outputs)

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, InputKind, States
 from totune.modules.initialisation import kaiming_
 from totune.modules.tokens import Tokens
 from totune.ranges import Ints
@@ -85,7 +85,7 @@ class DenseNet(Head):
     hidden_size: Annotated[int, Field(ge=1), Ints(32, 256, log=True)] = 128
     dropout: Dropout = 0.1
 
-    wants: ClassVar[tuple[Wants, ...]] = ("tokens",)
+    wants: ClassVar[tuple[InputKind, ...]] = ("tokens",)
 
     def build(self, width: int, task: Task) -> DenseNetModule:
         return DenseNetModule(self, width, task.outputs)

@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, InputKind, States
 from totune.modules.attention import enhanced_pair, mean_and_max
 from totune.modules.recurrent import BiLstm
 from totune.modules.tokens import Tokens
@@ -118,7 +118,7 @@ class Esim(Head):
     hidden_size: Annotated[int, Field(ge=1), Ints(100, 600, log=True)] = 300
     dropout: Dropout = 0.5
 
-    wants: ClassVar[tuple[Wants, ...]] = ("pair",)
+    wants: ClassVar[tuple[InputKind, ...]] = ("pair",)
 
     def build(self, width: int, task: Task) -> EsimModule:
         return EsimModule(

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, InputKind, States
 from totune.modules.initialisation import kaiming_
 from totune.modules.recurrent import BiLstm
 from totune.modules.tokens import Tokens
@@ -78,7 +78,7 @@ class HighwayLstm(Head):
     num_layers: Annotated[int, Field(ge=1), Ints(1, 3)] = 2
     dropout: Dropout = 0.1
 
-    wants: ClassVar[tuple[Wants, ...]] = ("tokens",)
+    wants: ClassVar[tuple[InputKind, ...]] = ("tokens",)
 
     def build(self, width: int, task: Task) -> HighwayLstmModule:
         return HighwayLstmModule(self, width, task.outputs)

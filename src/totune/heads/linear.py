@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants, first_pieces
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, InputKind, States, first_pieces
 from totune.tasks.base import Task
 
 Activation = Literal["tanh", "relu", "gelu"]
@@ -60,7 +60,7 @@ class Linear(Head):
     dropout: Dropout = 0.1
     activation: Activation = "tanh"
 
-    wants: ClassVar[tuple[Wants, ...]] = ("pooled", "words")
+    wants: ClassVar[tuple[InputKind, ...]] = ("pooled", "words")
 
     def build(self, width: int, task: Task) -> LinearModule:
         return LinearModule(self, width, task.outputs)

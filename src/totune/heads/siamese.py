@@ -6,7 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, InputKind, States
 from totune.tasks.base import Task
 
 
@@ -43,7 +43,7 @@ class Siamese(Head):
 
     dropout: Dropout = 0.1
 
-    wants: ClassVar[tuple[Wants, ...]] = ("pooled-pair",)
+    wants: ClassVar[tuple[InputKind, ...]] = ("pooled-pair",)
 
     def build(self, width: int, task: Task) -> SiameseModule:
         return SiameseModule(self, width, task.outputs)

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from totune.heads.base import HEADS, Dropout, Head, HeadModule, States, Wants
+from totune.heads.base import HEADS, Dropout, Head, HeadModule, InputKind, States
 from totune.modules.aggregation import FeedForward, TransformerMaxima
 from totune.modules.contexts import ContextMatching
 from totune.modules.initialisation import kaiming_
@@ -59,7 +59,7 @@ class SimTransformer(Head):
     num_layers: Annotated[int, Field(ge=1), Ints(1, 3)] = 2
     dropout: Dropout = 0.1
 
-    wants: ClassVar[tuple[Wants, ...]] = ("pair",)
+    wants: ClassVar[tuple[InputKind, ...]] = ("pair",)
 
     def build(self, width: int, task: Task) -> SimTransformerModule:
         return SimTransformerModule(self, width, task.outputs)

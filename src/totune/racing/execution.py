@@ -12,13 +12,13 @@ from totune.racing.racing import Leg, Ran, conduct, find_legs, find_terms
 from totune.racing.records import Race
 from totune.racing.wording import tell
 from totune.registry import options_of
+from totune.runs.config import RunConfig
+from totune.runs.context import Context
+from totune.runs.execute import Runs, execute
+from totune.runs.executors.base import Executor
+from totune.runs.records import RunRecord
+from totune.runs.store import Store
 from totune.strategies.base import Strategy
-from totune.study.config import RunConfig
-from totune.study.context import Context
-from totune.study.execute import Runs, execute
-from totune.study.executors.base import Executor
-from totune.study.records import RunRecord
-from totune.study.store import Store
 
 PART = "race"  # inside a study's folder: runs on a part of the training rows
 

@@ -19,8 +19,8 @@ from totune.metrics import get_metric
 from totune.racing.forecast import Forecast, forecast
 from totune.racing.records import Departure, Reason
 from totune.racing.rules import LOST_ROUNDS, Rival, departure, find_reasons, part_reasons
+from totune.runs.records import RunRecord
 from totune.statistics import Paired
-from totune.study.records import RunRecord
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from statistics import fmean
 from totune.advice.standings import Arrays
 from totune.racing.looks import Look, Terms, look
 from totune.racing.records import Ending, Race, Round
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 
 LEAST_ROUNDS = 2
 

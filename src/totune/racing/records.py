@@ -9,7 +9,7 @@ from typing import Any, Literal
 from totune.advice.comparing import Comparison, Raced
 from totune.advice.plain import finite
 from totune.errors import ConfigError
-from totune.study.store import write_json
+from totune.runs.store import write_json
 
 FILE = "race.json"
 

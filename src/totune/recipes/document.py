@@ -10,7 +10,7 @@ from totune.report.document import Answer, Document, Picture, Section
 from totune.report.drawing import draw_boxes
 from totune.report.figures import box_figure
 from totune.report.table import Cell, Column, Row, Table, fact_table, word
-from totune.study.records import RunRecord, StudyInfo
+from totune.runs.records import RunRecord, StudyInfo
 
 SIGNIFICANT = 0.05
 

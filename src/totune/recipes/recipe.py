@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from totune.errors import ConfigError, DataError
 from totune.metrics import METRICS
 from totune.registry import did_you_mean
-from totune.study.config import Member, check_members
+from totune.runs.config import Candidate, check_candidates
 
 SUFFIX = ".yaml"
 
@@ -53,8 +53,8 @@ class Row(_Plain):
     options: dict[str, Any] = {}
     paper: dict[str, float] = {}
 
-    def member(self) -> Member:
-        return Member(self.strategy, self.options, self.label)
+    def member(self) -> Candidate:
+        return Candidate(self.strategy, self.options, self.label)
 
 
 class Protocol(_Plain):
@@ -206,7 +206,7 @@ def _place(location: Sequence[str | int]) -> str:
 def _member_faults(recipe: Recipe) -> list[str]:
     members = [row.member() for row in recipe.rows]
     try:
-        made = check_members(members)
+        made = check_candidates(members)
     except ConfigError as error:
         return error.faults
     if recipe.run.kind == "study":

@@ -13,7 +13,7 @@ from totune.recipes.results import Results
 from totune.recipes.study import FOLDER, run_study
 from totune.report.html import document_html
 from totune.report.markdown import document_markdown
-from totune.study.store import is_study, write_json
+from totune.runs.store import is_study, write_json
 
 RESULTS = "results.json"
 _MARKS = ("recipe", "groups", "versions")

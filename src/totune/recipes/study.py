@@ -9,9 +9,9 @@ from totune.api import compare
 from totune.progress import Progress
 from totune.recipes.recipe import Recipe, StudyPlan
 from totune.recipes.results import Group, Outcome, Results, evaluate, run_test
-from totune.results import Study
-from totune.study.records import RunRecord
-from totune.study.store import Store
+from totune.runs.records import RunRecord
+from totune.runs.store import Store
+from totune.study.study import Study
 from totune.tasks.base import Task, task_from_json
 
 FOLDER = "study"  # of the study, inside the recipe's report folder

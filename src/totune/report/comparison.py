@@ -7,8 +7,8 @@ from totune.advice import Advice, Comparison
 from totune.report import formatting
 from totune.report.groups import Runs, best_first, by_strategy, summaries, unit_of
 from totune.report.table import Cell, Column, Row, Table, number, word
+from totune.runs.records import RunRecord, StudyInfo
 from totune.statistics import Summary
-from totune.study.records import RunRecord, StudyInfo
 
 
 def comparison_table(info: StudyInfo, records: Sequence[RunRecord], advice: Advice) -> Table:
@@ -115,4 +115,4 @@ def mark_of(strategy: str, advice: Advice) -> str:
     """Why a strategy's row stands out: it is recommended, or the one to use meanwhile."""
     if strategy == advice.recommended:
         return "recommended"
-    return "for now" if advice.verdict == "undecided" and strategy == advice.leaning else ""
+    return "for now" if advice.verdict == "undecided" and strategy == advice.provisional else ""

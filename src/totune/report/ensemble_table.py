@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from totune.advice import Ensemble
 from totune.report import formatting
 from totune.report.table import Cell, Column, Row, Table, number, word
-from totune.study.records import StudyInfo
+from totune.runs.records import StudyInfo
 
 _RULES = {
     "classification": "the class with the highest mean probability",

@@ -12,8 +12,8 @@ import numpy as np
 from totune.advice.standings import Standing
 from totune.report.formatting import is_bounded
 from totune.report.groups import Runs, best_first, by_strategy, known_values, summaries
+from totune.runs.records import EpochRecord, RunRecord, StudyInfo
 from totune.statistics import Summary
-from totune.study.records import EpochRecord, RunRecord, StudyInfo
 
 ENOUGH_FOR_A_BOX = 5
 

@@ -7,8 +7,8 @@ from statistics import fmean
 
 from totune.advice.standings import Standing
 from totune.metrics import METRICS
+from totune.runs.records import Costs, RunRecord, StudyInfo
 from totune.statistics import Summary, moderated_summaries
-from totune.study.records import Costs, RunRecord, StudyInfo
 
 
 @dataclass(frozen=True)

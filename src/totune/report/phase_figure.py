@@ -7,7 +7,7 @@ from itertools import groupby
 from totune.metrics import METRICS
 from totune.report.figures import scale, strategy_names
 from totune.report.groups import Runs, best_first, by_strategy
-from totune.study.records import EpochRecord, RunRecord, StudyInfo
+from totune.runs.records import EpochRecord, RunRecord, StudyInfo
 
 Plan = list[tuple[str, list[EpochRecord]]]  # a run's phases: their names and epochs
 

@@ -8,7 +8,7 @@ from totune.report import formatting
 from totune.report.groups import Runs
 from totune.report.phase_figure import longest_plan, phased, phases_of
 from totune.report.table import Cell, Column, Row, Table, number, word
-from totune.study.records import EpochRecord, RunRecord, StudyInfo
+from totune.runs.records import EpochRecord, RunRecord, StudyInfo
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 Stays = Sequence[list[EpochRecord]]  # the epochs of one phase, of every run

@@ -18,7 +18,7 @@ from totune.report.phase_figure import PhaseFigure, phase_figures
 from totune.report.phase_table import phase_table
 from totune.report.table import fact_table
 from totune.report.tables import cost_table, run_table, type_table, welch_table
-from totune.study.records import RunRecord, StudyInfo
+from totune.runs.records import RunRecord, StudyInfo
 
 
 def study_document(

@@ -10,8 +10,8 @@ from totune.report import formatting
 from totune.report.comparison import mark_of
 from totune.report.groups import Runs, best_first, by_strategy
 from totune.report.table import Cell, Column, Row, Table, drop_empty_columns, number, span, word
+from totune.runs.records import RunRecord, StudyInfo
 from totune.statistics import Welch, hedges_g, holm, welch
-from totune.study.records import RunRecord, StudyInfo
 
 
 def cost_table(info: StudyInfo, records: Sequence[RunRecord], advice: Advice) -> Table:

@@ -10,7 +10,7 @@ from totune.report.document import Document, Section
 from totune.report.html import document_html
 from totune.report.markdown import document_markdown
 from totune.report.study_report import study_document
-from totune.study.records import RunRecord, StudyInfo
+from totune.runs.records import RunRecord, StudyInfo
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from urllib.parse import quote
 
+from totune.runs.store import write_json
 from totune.search.records import SearchRecord
-from totune.study.store import write_json
 
 FOLDER = "search"
 

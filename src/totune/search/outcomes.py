@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from totune.runs.records import RunRecord
 from totune.search.records import SearchRecord, TrialRecord
-from totune.study.records import RunRecord
 
 _HEAD = "head."
 

@@ -16,6 +16,10 @@ from optuna.trial import FrozenTrial
 
 from totune.errors import ConfigError
 from totune.progress import Progress
+from totune.runs.config import Candidate
+from totune.runs.context import Context
+from totune.runs.prepare import configurations
+from totune.runs.store import Store
 from totune.search.budget import Budget
 from totune.search.folder import database_path, lock_path
 from totune.search.queue import OUTCOME, Queue
@@ -32,16 +36,12 @@ from totune.search.space import Space, label_of, range_to_json, space_of
 from totune.search.storage import opened
 from totune.search.trying import Pruner, attempt
 from totune.search.wording import tell_trial
-from totune.study.config import Member
-from totune.study.context import Context
-from totune.study.prepare import configurations
-from totune.study.store import Store
 
 _OPTUNA = {ours: theirs for theirs, ours in STATES.items()}
 
 
 def search(
-    member: Member,
+    member: Candidate,
     context: Context,
     store: Store,
     budget: Budget,
@@ -85,7 +85,7 @@ def search(
 
 
 def _open_study(
-    member: Member, space: Space, context: Context, seed: int, storage: RDBStorage
+    member: Candidate, space: Space, context: Context, seed: int, storage: RDBStorage
 ) -> Study:
     """Optuna's study; its name says what the numbers depend on, so other settings are another."""
     [(config, _)] = configurations([member], [seed], context)
@@ -103,7 +103,7 @@ def _open_study(
 
 
 def _run(
-    trial: Trial, queue: Queue, member: Member, context: Context, seed: int, study: Path
+    trial: Trial, queue: Queue, member: Candidate, context: Context, seed: int, study: Path
 ) -> None:
     """Trains a trial, or repeats the numbers of an earlier one with the same options."""
     reported, twin = queue.reported(trial), queue.twin(trial)

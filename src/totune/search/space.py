@@ -7,9 +7,9 @@ from typing import Any
 from totune.model import wants_of
 from totune.ranges import Choices, Floats, Ints, Limits, contains, ranges_about
 from totune.registry import options_of
+from totune.runs.config import Candidate
+from totune.runs.context import Context
 from totune.strategies.base import Strategy
-from totune.study.config import Member
-from totune.study.context import Context
 
 HEAD = "head."
 _KINDS = {Floats: "floats", Ints: "ints", Choices: "choices"}
@@ -17,7 +17,7 @@ _KINDS = {Floats: "floats", Ints: "ints", Choices: "choices"}
 
 @dataclass(frozen=True)
 class Space:
-    """Where a search looks; options are called as in a `Member`, `head.NAME` for the head's.
+    """Where a search looks; options are called as in a `Candidate`, `head.NAME` for the head's.
 
     Attributes:
         ranges: of the options that are searched; none if there is nothing to search.
@@ -30,7 +30,7 @@ class Space:
     defaults: dict[str, Any]
 
 
-def space_of(member: Member, context: Context) -> Space:
+def space_of(member: Candidate, context: Context) -> Space:
     """What is left to search of a member, on this task and encoder.
 
     What was set by hand is not searched, the number in `last-2` neither. A default that follows
@@ -56,7 +56,7 @@ def space_of(member: Member, context: Context) -> Space:
     return Space(searched, fixed, {name: options[name] for name in searched})
 
 
-def label_of(member: Member, space: Space) -> str:
+def label_of(member: Candidate, space: Space) -> str:
     """What the searched member is called.
 
     It keeps its name, but where the name tells an option that is searched: `last-k` is then not

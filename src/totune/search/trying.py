@@ -11,13 +11,13 @@ from optuna import Trial, TrialPruned
 from totune.baselines.base import Baseline
 from totune.errors import TotuneError
 from totune.metrics import METRICS
+from totune.runs.callbacks import Callback
+from totune.runs.config import Candidate, RunConfig
+from totune.runs.context import Context
+from totune.runs.prepare import configurations
+from totune.runs.run import fit
 from totune.search.folder import checkpoint_path
 from totune.search.records import State
-from totune.study.config import Member, RunConfig
-from totune.study.context import Context
-from totune.study.prepare import configurations
-from totune.study.run import fit
-from totune.study.watching import Watcher
 from totune.training.history import EpochRecord
 
 FAULTS = (TotuneError, RuntimeError, ValueError, MemoryError)  # of a trial, as of a run
@@ -34,7 +34,7 @@ class Outcome:
     error: str = ""
 
 
-class Pruner(Watcher):
+class Pruner(Callback):
     """Reports the best dev score so far after each epoch, and ends a trial that is hopeless.
 
     Args:
@@ -48,7 +48,7 @@ class Pruner(Watcher):
         self.curve: list[float] = []
         self.seconds = 0.0
 
-    def epoch(self, config: RunConfig, epoch: EpochRecord) -> None:
+    def on_epoch_end(self, config: RunConfig, epoch: EpochRecord) -> None:
         """Looks at an epoch; what was decided before an interruption is not decided again.
 
         Raises:
@@ -67,7 +67,7 @@ class Pruner(Watcher):
         return _scored(state, score, self.curve, self.seconds)
 
 
-def attempt(member: Member, pruner: Pruner, seed: int, context: Context, study: Path) -> Outcome:
+def attempt(member: Candidate, pruner: Pruner, seed: int, context: Context, study: Path) -> Outcome:
     """Trains and scores a member; looks at train and dev alone.
 
     Args:
@@ -82,7 +82,7 @@ def attempt(member: Member, pruner: Pruner, seed: int, context: Context, study: 
     """
     began = time.perf_counter()
     try:
-        return _train(member, pruner, seed, replace(context, watcher=pruner), study)
+        return _train(member, pruner, seed, replace(context, callback=pruner), study)
     except TrialPruned:
         return pruner.outcome("pruned")
     except FAULTS as error:
@@ -100,7 +100,7 @@ def best_of(scores: Sequence[float], metric: str) -> float:
     return max(numbers, key=lambda score: sign * score, default=math.nan)
 
 
-def _train(member: Member, pruner: Pruner, seed: int, context: Context, study: Path) -> Outcome:
+def _train(member: Candidate, pruner: Pruner, seed: int, context: Context, study: Path) -> Outcome:
     [(config, made)] = configurations([member], [seed], context)
     if isinstance(made, Baseline):
         return _fit_baseline(config, made, context)

@@ -4,6 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from totune.errors import ConfigError
+from totune.runs.config import Candidate
+from totune.runs.context import Context
+from totune.runs.executors.base import Executor, Here, Job
+from totune.runs.store import Store
 from totune.search import outcomes
 from totune.search.budget import Budget
 from totune.search.folder import database_path, write_search
@@ -12,10 +16,6 @@ from totune.search.searching import search
 from totune.search.space import label_of, space_of
 from totune.search.storage import opened
 from totune.search.wording import tell_end
-from totune.study.config import Member
-from totune.study.context import Context
-from totune.study.executors.base import Executor, Here, Job
-from totune.study.store import Store
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class SearchJob(Job):
             the job runs.
     """
 
-    member: Member
+    member: Candidate
     budget: Budget
     seed: int
     storage: str | None
@@ -46,14 +46,14 @@ class SearchJob(Job):
 
 
 def search_members(
-    members: Sequence[Member],
+    members: Sequence[Candidate],
     context: Context,
     store: Store,
     budget: Budget,
     seed: int,
     storage: str | None = None,
     executor: Executor | None = None,
-) -> list[Member]:
+) -> list[Candidate]:
     """Searches every member that has options left to search, and writes the records.
 
     Args:
@@ -102,6 +102,6 @@ def search_members(
     return [_winner(member, found.get(member.label)) for member in named]
 
 
-def _winner(member: Member, record: SearchRecord | None) -> Member:
+def _winner(member: Candidate, record: SearchRecord | None) -> Candidate:
     won = None if record is None else outcomes.winner(record)
     return member if won is None else replace(member, options={**member.options, **won.options})

@@ -7,11 +7,11 @@ Rajaee.
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+from totune.adapters.adapters import AdapterConfig, insert_adapters
+from totune.adapters.bottleneck import Activation
+from totune.adapters.sharing import Placement, Sharing
 from totune.encoders.encoder import Encoder
-from totune.encoders.inserts.adapters import AdapterConfig, insert_adapters
-from totune.encoders.inserts.bottleneck import Activation
-from totune.encoders.inserts.sharing import Placement, Sharing
-from totune.heads.base import Wants
+from totune.heads.base import InputKind
 from totune.model import Model
 from totune.ranges import Ints
 from totune.strategies.base import (
@@ -66,7 +66,7 @@ class BottleneckAdapters(Strategy):
     patience: Count | None = None
     warmup_ratio: Warmup = 0.1
 
-    def head_defaults(self, encoder: Encoder, wants: Wants = "pooled") -> dict[str, Any]:
+    def head_defaults(self, encoder: Encoder, wants: InputKind = "pooled") -> dict[str, Any]:
         usual = super().head_defaults(encoder, wants)
         if self.classifier_layers == 1:
             return usual

@@ -6,10 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from totune.data.units import Framing, PairEncoding
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import Layers, Pooling, Readout
-from totune.heads.base import Head, Wants
+from totune.heads.base import Head, InputKind
+from totune.inputs.encoded import EncodingOptions, PairEncoding
 from totune.model import Model
 from totune.ranges import Floats, Times
 from totune.registry import Registry
@@ -65,15 +65,15 @@ class Strategy(ABC):
         """The name that a study compares this strategy under."""
         return self.name
 
-    def framing(self, encoder: Encoder, wants: Wants) -> Framing:
+    def encoding_options(self, encoder: Encoder, wants: InputKind) -> EncodingOptions:
         """How rows become inputs of `encoder` under a head that reads `wants`."""
         pairs, context = self.pair_encoding, self.document_context
         if pairs == "auto":
             apart = wants == "pooled-pair" or (wants == "pair" and encoder.reads_words)
             pairs = "separate" if apart else "joint"
-        return Framing(pairs, not encoder.reads_words if context == "auto" else context)
+        return EncodingOptions(pairs, not encoder.reads_words if context == "auto" else context)
 
-    def readout(self, encoder: Encoder, wants: Wants = "pooled") -> Readout:
+    def readout(self, encoder: Encoder, wants: InputKind = "pooled") -> Readout:
         """How a head that reads `wants` reads `encoder`."""
         layers = self.usual_layers(wants) if self.layers == "auto" else self.layers
         if self.pooling != "auto":
@@ -81,7 +81,7 @@ class Strategy(ABC):
         pooled = wants.startswith("pooled")
         return Readout(layers, self.usual_pooling(encoder) if pooled else "none")
 
-    def usual_layers(self, wants: Wants) -> Layers:
+    def usual_layers(self, wants: InputKind) -> Layers:
         """The layers that `auto` stands for, under a head that reads `wants`."""
         return "top"
 
@@ -89,7 +89,7 @@ class Strategy(ABC):
         """The pooling that `auto` stands for."""
         return usual_pooling(encoder)
 
-    def head_defaults(self, encoder: Encoder, wants: Wants = "pooled") -> dict[str, Any]:
+    def head_defaults(self, encoder: Encoder, wants: InputKind = "pooled") -> dict[str, Any]:
         """Options of the linear head that suit this strategy, where the user names none."""
         return usual_head(encoder) if self.pooling == "auto" and wants == "pooled" else {}
 
@@ -97,7 +97,7 @@ class Strategy(ABC):
         """Options that follow from data and encoder, where the user names none."""
         return {} if self.rule is None else self.rule.options(facts)
 
-    def unused_options(self, head: Head, wants: Wants) -> frozenset[str]:
+    def unused_options(self, head: Head, wants: InputKind) -> frozenset[str]:
         """Options, those of the head as `head.NAME`, that change nothing: no search tries them."""
         return frozenset()
 

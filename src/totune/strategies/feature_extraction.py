@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import Layers, Pooling
-from totune.heads.base import Head, Wants
+from totune.heads.base import Head, InputKind
 from totune.heads.linear import Linear
 from totune.heads.siamese import Siamese
 from totune.model import Model
@@ -48,7 +48,7 @@ class FeatureExtraction(Strategy):
     patience: Count = 8
     warmup_ratio: Warmup = 0.1
 
-    def usual_layers(self, wants: Wants) -> Layers:
+    def usual_layers(self, wants: InputKind) -> Layers:
         if self.pooling == "last-four":
             return "top"
         return "mean" if wants.startswith("pooled") else "scalar-mix"
@@ -56,13 +56,13 @@ class FeatureExtraction(Strategy):
     def usual_pooling(self, encoder: Encoder) -> Pooling:
         return "mean"
 
-    def head_defaults(self, encoder: Encoder, wants: Wants = "pooled") -> dict[str, Any]:
+    def head_defaults(self, encoder: Encoder, wants: InputKind = "pooled") -> dict[str, Any]:
         return {}
 
     def data_defaults(self, facts: TrainingFacts) -> dict[str, Any]:
         return {"patience": frozen_patience(self.num_train_epochs, self.patience, facts.dev_rows)}
 
-    def unused_options(self, head: Head, wants: Wants) -> frozenset[str]:
+    def unused_options(self, head: Head, wants: InputKind) -> frozenset[str]:
         learned = self.layers in ("scalar-mix", "normed-scalar-mix")
         linear = isinstance(head, Siamese) or (isinstance(head, Linear) and head.layers == 1)
         if self.solver == "gradient" or learned or not linear or not wants.startswith("pooled"):

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from totune.encoders.inserts.peft import insert_peft, peft_config
-from totune.encoders.inserts.peft_targets import leave_out_pooler
+from totune.adapters.peft import insert_peft, peft_config
+from totune.adapters.peft_targets import leave_out_pooler
 from totune.model import Model
 from totune.ranges import Floats, Ints
 from totune.strategies.base import (

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from totune.encoders.inserts.peft import insert_peft, peft_config
-from totune.encoders.inserts.peft_support import plain
-from totune.encoders.inserts.peft_targets import leave_out_pooler
+from totune.adapters.peft import insert_peft, peft_config
+from totune.adapters.peft_support import plain
+from totune.adapters.peft_targets import leave_out_pooler
 from totune.model import Model
 from totune.strategies.base import (
     STRATEGIES,

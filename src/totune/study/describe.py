@@ -4,10 +4,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 
 from totune import machine
-from totune.study.context import Context
-from totune.study.execute import Runs
-from totune.study.prepare import Settings
-from totune.study.records import StudyInfo
+from totune.runs.context import Context
+from totune.runs.execute import Runs
+from totune.runs.prepare import Settings
+from totune.runs.records import StudyInfo
 
 
 def describe(

@@ -1,5 +1,5 @@
 """A run's numbers told to TensorBoard, MLflow or Weights & Biases, through accelerate."""
 
-from totune.tracking.watcher import Tracking, check_trackers
+from totune.tracking.callback import Tracking, check_trackers
 
 __all__ = ["Tracking", "check_trackers"]

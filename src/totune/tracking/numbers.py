@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from totune.study.config import RunConfig
-from totune.study.records import EpochRecord, RunRecord
+from totune.runs.config import RunConfig
+from totune.runs.records import EpochRecord, RunRecord
 
 LONGEST = 500  # characters of a value; some trackers take no more
 

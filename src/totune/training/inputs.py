@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from totune.data.batches import Batch, Pieces, ordered_batches
 from totune.data.examples import Label
-from totune.data.halving import in_halves
-from totune.data.units import Units
 from totune.features import FeatureCache, Features, Selection
+from totune.inputs.batches import Batch, Encodings, ordered_batches
+from totune.inputs.encoded import EncodedSplit
+from totune.inputs.halving import in_halves
 from totune.model import Model, Viewed
 from totune.tasks.base import Task
 from totune.training.devices import Devices
@@ -29,12 +29,14 @@ class Split:
     """
 
     name: str
-    units: Units
+    units: EncodedSplit
     targets: np.ndarray | None = None
     flat: np.ndarray | None = None
 
     @classmethod
-    def labelled(cls, name: str, units: Units, task: Task, labels: Sequence[Label]) -> "Split":
+    def labelled(
+        cls, name: str, units: EncodedSplit, task: Task, labels: Sequence[Label]
+    ) -> "Split":
         """A split whose rows have these labels."""
         targets = task.targets(labels)
         return cls(name, units, targets, task.flat(targets))
@@ -43,7 +45,7 @@ class Split:
         return len(self.units.counts)
 
     @property
-    def pieces(self) -> Pieces:
+    def pieces(self) -> Encodings:
         return self.units.pieces
 
     @property
@@ -63,7 +65,7 @@ class Source:
     """
 
     split: Split
-    units: Units
+    units: EncodedSplit
     features: Features | Selection | None = None
     sides: bool = False
 

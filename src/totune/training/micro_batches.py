@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from totune.data.batches import Batch, ordered_batches
-from totune.data.halving import cut, fits, single_does_not_fit, size_of
+from totune.inputs.batches import Batch, ordered_batches
+from totune.inputs.halving import cut, fits, single_does_not_fit, size_of
 from totune.model import Model
 from totune.progress import Progress
 from totune.training.checkpoints import random_state, restore_random_state

@@ -22,9 +22,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from totune.data.batches import shuffled_batches
 from totune.errors import RunError
 from totune.features import FeatureCache
+from totune.inputs.batches import shuffled_batches
 from totune.metrics import METRICS
 from totune.model import Model
 from totune.progress import Progress

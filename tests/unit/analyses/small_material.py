@@ -8,17 +8,17 @@ from tests.encoder_zoo import tiny_encoder
 from tests.tiny_runs import TinyTask, short, tiny_model
 from tests.unit.report.sample_study import run_of, stacked
 
+from totune.adapters.adapters import Adapters
 from totune.analyses.forecast import Outlook
 from totune.analyses.label_cost import Bench, LabelCost, open_bench
 from totune.analyses.materials.corpora import Corpus
 from totune.analyses.materials.opening import open_data
 from totune.analyses.materials.trained import Trained
-from totune.encoders.inserts.adapters import Adapters
 from totune.encoders.mixing import Readout
 from totune.machine import Precision
 from totune.model import Model
 from totune.progress import Progress
-from totune.study.records import StudyInfo
+from totune.runs.records import StudyInfo
 
 # Texts, and what strategies might score on them.
 WIKI = Corpus("wiki", ["the city is old", "the river is long", "a city by the river"])

@@ -12,7 +12,7 @@ from tests.tiny_data import save_encoder, write_reviews
 from tests.tiny_runs import TinyTask, short, tiny_model
 from tests.unit.analyses.small_material import adapters_in, trained_on
 
-from totune import api, results
+from totune import api
 from totune.analyses.adapter_ablation import AdapterAblation
 from totune.analyses.base import ANALYSES, Values
 from totune.analyses.drawing.span_heatmap import SpanHeatmap, draw_spans, span_cells
@@ -24,6 +24,7 @@ from totune.errors import ConfigError, DataError, ModelError
 from totune.machine import Precision
 from totune.progress import Progress
 from totune.registry import options_of
+from totune.study.study import Study
 from totune.training.devices import Devices
 from totune.training.inputs import Outputs, open_source, predict
 
@@ -302,7 +303,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compare(folder: Path, name: str, strategies: list[str], **settings: Any) -> results.Study:
+def compare(folder: Path, name: str, strategies: list[str], **settings: Any) -> Study:
     settings = {"options": {"num_train_epochs": 1}, **settings}
     return api.compare(
         folder / "reviews.csv",

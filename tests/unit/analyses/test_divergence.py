@@ -18,7 +18,7 @@ from totune.errors import ConfigError, DataError
 from totune.information import corpus_divergence
 from totune.information.divergence import LogBase, contributions
 from totune.progress import Progress
-from totune.study.records import RunRecord, StudyInfo
+from totune.runs.records import RunRecord, StudyInfo
 
 # Peters et al. (2019, Table 6): divergence, accuracy of a frozen encoder, minus tuned.
 PAPER = {

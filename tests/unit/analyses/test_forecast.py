@@ -27,8 +27,8 @@ from totune.analyses.measuring.evidence import (
 from totune.analyses.measuring.forecasting import Signals, brier, forecast
 from totune.errors import ConfigError, DataError
 from totune.progress import Progress
+from totune.runs.records import RunRecord
 from totune.strategies.base import STRATEGIES
-from totune.study.records import RunRecord
 
 EVERY = [(kind, shape) for kind in get_args(Kind) for shape in get_args(Shape)]
 SINGLE: tuple[Kind, Shape] = ("transformer", "single texts")

@@ -18,7 +18,7 @@ from totune.baselines.base import BASELINES
 from totune.errors import ConfigError, DataError
 from totune.metrics import METRICS
 from totune.progress import Progress
-from totune.study import execute
+from totune.runs import execute
 
 LABELS = ("tf-idf", "feature-extraction", "fine-tuning")
 
@@ -127,7 +127,7 @@ def test_where_every_run_failed_the_first_message_is_told(
     def broken(*_: Any) -> Any:
         raise DataError("it broke")
 
-    monkeypatch.setattr("totune.study.run._run_baseline", broken)
+    monkeypatch.setattr("totune.runs.run._run_baseline", broken)
     with pytest.raises(DataError, match=r"No run finished\. The first one's message: it broke"):
         analysis.run(bench, Progress())
 

@@ -13,7 +13,7 @@ from totune.errors import ConfigError, DataError
 from totune.progress import Progress
 from totune.report.phase_drawing import draw_phases
 from totune.report.phase_figure import PhaseSpan
-from totune.study.records import EpochRecord, RunRecord, StudyInfo
+from totune.runs.records import EpochRecord, RunRecord, StudyInfo
 
 
 def run_with(dev: list[float], train: list[float], phase: str = "all") -> RunRecord:

@@ -9,13 +9,14 @@ import pytest
 import torch
 from tests.tiny_data import save_encoder, write_pairs, write_reviews
 
-from totune import api, results
+from totune import api
 from totune.analyses.materials.opening import Opened, open_data
 from totune.analyses.materials.states import States, _joined
-from totune.data.units import Framing, frame
 from totune.errors import ConfigError
+from totune.inputs.encoded import EncodingOptions, frame
 from totune.progress import Progress
-from totune.study.store import Store
+from totune.runs.store import Store
+from totune.study.study import Study
 
 
 class Told(Progress):
@@ -36,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compare(folder: Path, **settings: object) -> results.Study:
+def compare(folder: Path, **settings: object) -> Study:
     return api.compare(
         folder / "reviews.csv",
         out=folder / "study",
@@ -73,7 +74,7 @@ def test_vectors_are_the_encoders_states_pooled(folder: Path) -> None:
     for subject in states.subjects():
         vectors = states.vectors(subject, "dev")
         examples = states.context.dataset.dev
-        pieces = frame(examples, states.context.loaded.tokenizer, 40, Framing()).pieces
+        pieces = frame(examples, states.context.loaded.tokenizer, 40, EncodingOptions()).pieces
         stack = subject.encoder.encode(pieces.batch(np.array([3])))
         expected = torch.stack([layer[0].mean(0) for layer in stack.states]).detach().numpy()
         assert vectors.shape == (len(examples), states.depth + 1, subject.encoder.width)
@@ -92,7 +93,7 @@ def test_an_adapted_model_predicts_as_its_run_did(folder: Path) -> None:
     found = opened(folder, strategies=["adapters"])
     context, run = found.context, found.runs[1]
     stored = Store(folder / "study").predictions(run.record)["scores"]
-    pieces = frame(context.dataset.test, context.loaded.tokenizer, 40, Framing()).pieces
+    pieces = frame(context.dataset.test, context.loaded.tokenizer, 40, EncodingOptions()).pieces
     with torch.no_grad():
         outputs = run.model(context).eval()(pieces.batch(np.arange(len(pieces)))).numpy()
     np.testing.assert_allclose(context.task.scores(outputs), stored, atol=1e-5)

@@ -23,7 +23,7 @@ class Base:
 
 
 @dataclass(frozen=True)
-class Member(Base):
+class Candidate(Base):
     """Does one thing
     well.
 
@@ -43,7 +43,7 @@ class Member(Base):
 
 
 def test_a_member_is_described_from_its_class_and_bases():
-    entry = describe("toys", "member", Member)
+    entry = describe("toys", "member", Candidate)
     assert (entry.kind, entry.name, entry.summary) == ("toys", "member", "Does one thing well.")
     assert [(o.name, o.type, o.default, o.summary) for o in entry.options] == [
         ("layers", "top | all", "top", "what is read, over two lines."),

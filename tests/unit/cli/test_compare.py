@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from totune import api, results
+from totune import api
 from totune.cli.app import app
 from totune.report.table import Column, Row, Table, word
 
@@ -120,7 +120,7 @@ def test_report_is_written_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         made.append(FakeStudy(folder))
         return made[-1]
 
-    monkeypatch.setattr(results, "Study", study)
+    monkeypatch.setattr("totune.study.study.Study", study)
     assert "Fine-tune." in run("report", tmp_path).stdout
     assert json.loads(run("report", tmp_path, "--json").stdout)["folder"] == str(tmp_path)
     assert [(one.folder, one.reports) for one in made] == [(tmp_path, 1), (tmp_path, 1)]

@@ -14,7 +14,7 @@ from totune.analyses.findings import Findings
 from totune.api import compare
 from totune.cli.app import app
 from totune.errors import ConfigError, TotuneError
-from totune.study.store import Store
+from totune.runs.store import Store
 
 
 @pytest.fixture

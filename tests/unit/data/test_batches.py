@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from totune.data.batches import Pieces, ordered_batches, shuffled_batches, tokenize
 from totune.data.examples import Examples
 from totune.errors import ConfigError, ModelError
+from totune.inputs.batches import Encodings, ordered_batches, shuffled_batches, tokenize
 
 WORDS = ["the", "film", "is", "good", "bad", "##ly", "a", "b", "c"]
 LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=80).map(np.array)
@@ -44,7 +44,7 @@ def tokenizer() -> PreTrainedTokenizerBase:
     return build()
 
 
-def row(pieces: Pieces, at: int) -> list[int]:
+def row(pieces: Encodings, at: int) -> list[int]:
     return pieces.input_ids[pieces.offsets[at] : pieces.offsets[at + 1]].tolist()
 
 
@@ -96,7 +96,7 @@ def test_many_rows_are_tokenised_in_chunks(
 ) -> None:
     data = Examples(tuple("a " * (i % 7) for i in range(25)), pairs=("b",) * 25)
     whole = tokenize(data, tokenizer, 8)
-    monkeypatch.setattr("totune.data.batches.CHUNK", 4)
+    monkeypatch.setattr("totune.inputs.batches.CHUNK", 4)
     parts = tokenize(data, tokenizer, 8)
     assert parts.input_ids.tolist() == whole.input_ids.tolist()
     assert parts.offsets.tolist() == whole.offsets.tolist()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from totune.data.halving import cut, fits, in_halves
 from totune.errors import RunError
+from totune.inputs.halving import cut, fits, in_halves
 
 ERRORS = [
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB."),

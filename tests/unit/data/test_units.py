@@ -1,27 +1,29 @@
-"""Units: what is encoded together, and where each row's pieces are in a batch."""
+"""EncodedSplit: what is encoded together, and where each row's pieces are in a batch."""
 
 import numpy as np
 import pytest
 import torch
 from tests.tiny_runs import tagged_examples, tiny_tokenizer
 
-from totune.data.batches import Batch, Places, shuffled_batches
 from totune.data.examples import Examples
-from totune.data.units import Framing, Units, frame
+from totune.inputs.batches import Batch, TokenIndex, shuffled_batches
+from totune.inputs.encoded import EncodedSplit, EncodingOptions, frame
 
 CLS, SEP = 2, 3
 PAIRS = Examples(("w1 w2", "w3", ""), pairs=("w4", "", "w5 w6 w7"))
 
 
-def framed(examples: Examples, framing: Framing | None = None, max_length: int = 20) -> Units:
-    return frame(examples, tiny_tokenizer(), max_length, framing or Framing())
+def framed(
+    examples: Examples, encoding_options: EncodingOptions | None = None, max_length: int = 20
+) -> EncodedSplit:
+    return frame(examples, tiny_tokenizer(), max_length, encoding_options or EncodingOptions())
 
 
 def ids(*words: str) -> list[int]:
     return tiny_tokenizer().convert_tokens_to_ids(list(words))
 
 
-def read(batch: Batch, side: Places) -> list[list[int]]:
+def read(batch: Batch, side: TokenIndex) -> list[list[int]]:
     """The pieces that a head finds at each sequence's places."""
     pieces = batch.input_ids.flatten()[side.at]
     return [row[inside].tolist() for row, inside in zip(pieces, side.mask, strict=True)]
@@ -46,7 +48,7 @@ def test_joint_pairs_are_read_in_two_spans() -> None:
 
 
 def test_separate_pairs_are_two_inputs_each() -> None:
-    units = framed(PAIRS, Framing("separate"))
+    units = framed(PAIRS, EncodingOptions("separate"))
     batch = units.batch(np.array([2, 0]), sides=True)
     assert batch.indices.tolist() == [4, 5, 0, 1]
     first, second = batch.sides

@@ -12,8 +12,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from totune.data.examples import Examples
-from totune.data.windows import Windows, cuts, nearest_middle, overlapping, windows
 from totune.errors import ConfigError
+from totune.inputs.windows import Windows, cuts, nearest_middle, overlapping, windows
 
 CLS, SEP, UNKNOWN = 2, 3, 0
 

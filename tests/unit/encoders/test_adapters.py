@@ -19,17 +19,17 @@ from tests.encoder_zoo import (
 from torch import Tensor, nn
 from transformers import AlbertConfig, BertConfig, PretrainedConfig
 
+from totune.adapters.adapters import AdapterConfig, Adapters, insert_adapters
+from totune.adapters.bottleneck import Adapted, Bottleneck
+from totune.adapters.sharing import names_of
 from totune.cli.plan import describe
-from totune.data.batches import Batch
 from totune.encoders.encoder import Cached
 from totune.encoders.first_token import FIRST_TOKEN_TYPES
-from totune.encoders.inserts.adapters import AdapterConfig, Adapters, insert_adapters
-from totune.encoders.inserts.bottleneck import Adapted, Bottleneck
-from totune.encoders.inserts.sharing import names_of
 from totune.encoders.kernels import FastDropout
 from totune.encoders.transformers import TransformersEncoder
 from totune.errors import ConfigError, ModelError
 from totune.heads.linear import Linear
+from totune.inputs.batches import Batch
 from totune.model import Model
 from totune.registry import options_of
 from totune.strategies.base import STRATEGIES

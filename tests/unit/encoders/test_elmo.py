@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 
 from totune.cli import main
-from totune.data.batches import Batch
 from totune.encoders.elmo import weights as weights_module
 from totune.encoders.elmo.characters import CharacterTable, characters_of
 from totune.encoders.elmo.encoder import ElmoEncoder
@@ -38,6 +37,7 @@ from totune.encoders.loading import load_encoder
 from totune.encoders.words import BEGIN, EMPTY, END, Vocabulary
 from totune.errors import ConfigError, ModelError
 from totune.features import prefix_fingerprint
+from totune.inputs.batches import Batch
 
 # Clips so low that both fire in every sentence.
 OPTIONS = ElmoOptions(

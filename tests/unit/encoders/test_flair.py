@@ -15,7 +15,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from totune.data.batches import Batch
 from totune.encoders.encoder import Cached
 from totune.encoders.flair.characters import CodeTable, Texts
 from totune.encoders.flair.encoder import FlairLmEncoder, name_in_file
@@ -24,6 +23,7 @@ from totune.encoders.flair.weights import holds_flair, load_flair, plan_flair
 from totune.encoders.words import EMPTY, END, Vocabulary
 from totune.errors import ModelError
 from totune.features import prefix_fingerprint
+from totune.inputs.batches import Batch
 
 # The directions know different characters, so that neither is read by the other's numbers.
 OPTIONS = FlairOptions(

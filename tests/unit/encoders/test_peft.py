@@ -18,13 +18,13 @@ from tests.encoder_zoo import (
 )
 from torch import Tensor, nn
 
-from totune.data.batches import Batch
+from totune.adapters.peft import insert_peft, peft_config
+from totune.encoders.adapter_modules import AdapterModules
 from totune.encoders.encoder import Cached
-from totune.encoders.inserts.base import Insert
-from totune.encoders.inserts.peft import insert_peft, peft_config
 from totune.encoders.transformers import TransformersEncoder
 from totune.errors import ConfigError, ModelError
 from totune.features.fingerprint import prefix_fingerprint
+from totune.inputs.batches import Batch
 
 METHODS: dict[str, dict[str, Any]] = {
     "LORA": {"peft_type": "LORA", "r": 2, "lora_dropout": 0.5},
@@ -63,12 +63,12 @@ def batch() -> Batch:
     return batch_of([12, 5, 9])
 
 
-def put_in(encoder: TransformersEncoder, method: str | dict[str, Any]) -> Insert:
+def put_in(encoder: TransformersEncoder, method: str | dict[str, Any]) -> AdapterModules:
     facts = METHODS[method] if isinstance(method, str) else method
     return insert_peft(encoder, peft_config(facts))
 
 
-def perturb(insert: Insert, seed: int = 1) -> None:
+def perturb(insert: AdapterModules, seed: int = 1) -> None:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in insert.parameters():

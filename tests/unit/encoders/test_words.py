@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from totune.data.batches import identity_of, tokenize
 from totune.data.examples import Examples
-from totune.data.units import Framing, frame
 from totune.encoders.words import (
     EMPTY,
     END,
@@ -23,6 +21,8 @@ from totune.encoders.words import (
     read_tokenizer,
 )
 from totune.errors import ConfigError, ModelError
+from totune.inputs.batches import identity_of, tokenize
+from totune.inputs.encoded import EncodingOptions, frame
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_pairs_become_pieces(tokenizer: WordTokenizer) -> None:
     assert joint.lengths.tolist() == [4, 3, 4]
     assert joint.second_starts is not None
     assert joint.second_starts.tolist() == [3, 2, 2]
-    apart = frame(pairs, tokenizer, 20, Framing(pair_encoding="separate"))
+    apart = frame(pairs, tokenizer, 20, EncodingOptions(pair_encoding="separate"))
     assert apart.pieces.lengths.tolist() == [2, 1, 1, 1, 1, 2]
 
 

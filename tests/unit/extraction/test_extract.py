@@ -14,13 +14,13 @@ from tests.tiny_data import save_encoder, write_table
 from tests.unit.extraction.conftest import Extract, Told, some_texts, write_texts
 
 import totune
-from totune.data.batches import tokenize
 from totune.data.examples import Examples
 from totune.encoders.loading import load_encoder
 from totune.encoders.mixing import View
 from totune.errors import ConfigError, DataError, RunError
 from totune.extraction import ExtractionSettings, open_features, vectors
 from totune.features import compute
+from totune.inputs.batches import tokenize
 
 TEXTS = tuple(some_texts(25))
 KINDS = ("safetensors", "arrow", "parquet")

@@ -9,7 +9,7 @@ from tests.unit.study.samples import COSTS, record_of
 
 from totune.racing.looks import Look, Terms, look
 from totune.racing.records import Departure, Reason
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 
 ROWS = 2000
 TERMS = Terms("accuracy", 0.005, seeds=5, looks=4)

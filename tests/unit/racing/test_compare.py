@@ -9,7 +9,7 @@ from tests.unit.study.samples import Told
 
 from totune.api import compare
 from totune.errors import ConfigError
-from totune.results import Study
+from totune.study.study import Study
 
 
 def test_a_study_is_raced_told_and_raced_again_for_nothing(tmp_path: Path) -> None:

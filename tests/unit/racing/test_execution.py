@@ -15,12 +15,12 @@ from tests.unit.study.samples import Told, context_of, runs_of
 from totune.data.examples import Dataset
 from totune.racing.execution import PART, _on_part, race
 from totune.racing.records import Race, read_race
-from totune.study import execute as execute_module
-from totune.study.config import Member, RunConfig
-from totune.study.context import Context
-from totune.study.prepare import configurations
-from totune.study.records import RunRecord
-from totune.study.store import Store
+from totune.runs import execute as execute_module
+from totune.runs.config import Candidate, RunConfig
+from totune.runs.context import Context
+from totune.runs.prepare import configurations
+from totune.runs.records import RunRecord
+from totune.runs.store import Store
 
 BEST = runs("fine-tuning", [200, 204, 202, 200], 50.0)
 WORSE = runs("tf-idf", [700, 704, 702, 700], 2.0)
@@ -185,7 +185,11 @@ def test_the_budget_is_that_of_all_rounds(
 def test_on_a_part_of_the_rows_the_rule_decides_anew(tmp_path: Path) -> None:
     every = search_context(tmp_path, rows=640)
     whole = dataclasses.replace(every, batch_by_rule=True).with_splits({})
-    members = [Member("fine-tuning"), Member("last-2", {"num_train_epochs": 2}), Member("tf-idf")]
+    members = [
+        Candidate("fine-tuning"),
+        Candidate("last-2", {"num_train_epochs": 2}),
+        Candidate("tf-idf"),
+    ]
     small = whole.with_splits({"train": whole.dataset.train.take(range(64))})
     parts = [_on_part(*run, small) for run in configurations(members, [0], whole)]
     rows = configurations(members, [0], small)

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.racing.samples import TERMS, Made, gone, looked, lost, reasons, runs
 from tests.unit.study.samples import COSTS, record_of
 
-from totune.study.records import EpochRecord
+from totune.runs.records import EpochRecord
 
 TUNED = runs("fine-tuning", [200, 202, 204], 50.0)
 

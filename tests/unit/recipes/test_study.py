@@ -5,8 +5,8 @@ from totune.errors import RunError
 from totune.progress import Progress
 from totune.recipes import study as module
 from totune.recipes.recipe import load_recipe
-from totune.study.records import RunRecord, StudyInfo
-from totune.study.store import Store
+from totune.runs.records import RunRecord, StudyInfo
+from totune.runs.store import Store
 
 RECIPE = load_recipe("hart-bert")
 TARGETS = np.array([0, 0, 1, 1])

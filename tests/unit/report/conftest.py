@@ -8,7 +8,7 @@ from tests.unit.report.sample_study import SEEDS, STRATEGIES, run_of
 
 from totune.advice import Advice, Comparison
 from totune.advice.comparing import Finding
-from totune.study.records import RunRecord, StudyInfo
+from totune.runs.records import RunRecord, StudyInfo
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def advice() -> Advice:
         tolerance=0.005,
         recommended="fine-tuning",
         best="fine-tuning",
-        leaning="fine-tuning",
+        provisional="fine-tuning",
         standings=(),
         comparisons=(
             comparison("last-2", "credibly worse", 0.0381, 0.0162, 0.0611, 0.0013),
@@ -102,7 +102,7 @@ def undecided(advice: Advice) -> Advice:
         " cheaper feature-extraction keeps up within 0.5 points is open; 2 more seeds per strategy"
         " would show how far seeds matter.",
         recommended=None,
-        leaning="last-2",
+        provisional="last-2",
         comparisons=(
             comparison("last-2", "open", 0.0381, math.nan, math.nan, math.nan),
             comparison("feature-extraction", "open", 0.0675, math.nan, math.nan, math.nan),

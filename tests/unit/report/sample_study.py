@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from totune.study.records import Costs, EpochRecord, RunRecord
+from totune.runs.records import Costs, EpochRecord, RunRecord
 
 SEEDS = (0, 1, 2)
 STRATEGIES = ("feature-extraction", "last-2", "fine-tuning", "tf-idf")

@@ -7,7 +7,7 @@ from totune.advice import Advice, advise
 from totune.report.comparison import comparison_table
 from totune.report.figures import box_figure, cost_figure
 from totune.report.table import Cell, Table
-from totune.study.records import RunRecord, StudyInfo
+from totune.runs.records import RunRecord, StudyInfo
 
 Study = tuple[StudyInfo, list[RunRecord]]
 
@@ -105,7 +105,7 @@ def test_what_is_possibly_undertrained_is_marked(
 
 def test_one_seed_shows_no_spread_and_no_p(regression: Study, undecided: Advice):
     info, records = regression
-    table = comparison_table(info, records, replace(undecided, leaning="feature-extraction"))
+    table = comparison_table(info, records, replace(undecided, provisional="feature-extraction"))
     assert cell(table, "feature-extraction", "Pearson correlation").text == "81.2"
     assert cell(table, "feature-extraction", "Mean squared error").text == "0.731"
     assert cell(table, "feature-extraction", "Behind the best").detail == ""

@@ -8,7 +8,7 @@ from tests.unit.report.sample_study import run_of
 from totune.report.canvas import PALETTE, color_of
 from totune.report.drawing import draw_boxes, draw_costs, draw_curves
 from totune.report.figures import box_figure, cost_figure, learning_curves
-from totune.study.records import RunRecord, StudyInfo
+from totune.runs.records import RunRecord, StudyInfo
 
 
 def draw_all(info: StudyInfo, records: list[RunRecord]) -> list[str]:

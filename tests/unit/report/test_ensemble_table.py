@@ -4,7 +4,7 @@ import pytest
 
 from totune.advice import Ensemble
 from totune.report.ensemble_table import ensemble_table, ensemble_words
-from totune.study.records import StudyInfo
+from totune.runs.records import StudyInfo
 
 SEEDS = Ensemble(
     "fine-tuning x 5 seeds",

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.report.sample_study import run_of
 
 from totune.report.figures import box_figure, cost_figure, learning_curves
-from totune.study.records import RunRecord, StudyInfo
+from totune.runs.records import RunRecord, StudyInfo
 
 
 def test_boxes_hold_every_run_in_points(info: StudyInfo, records: list[RunRecord]):

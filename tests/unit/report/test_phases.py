@@ -9,7 +9,7 @@ from totune.report.figures import learning_curves
 from totune.report.phase_drawing import draw_phases
 from totune.report.phase_figure import PhaseFigure, PhaseSpan, phase_figures
 from totune.report.phase_table import merge_reasons, phase_table
-from totune.study.records import EpochRecord, RunRecord, StudyInfo
+from totune.runs.records import EpochRecord, RunRecord, StudyInfo
 
 RUNS = [stacked(0, 2, 0.061), stacked(1, 4, 0.055), stacked(2, 3, 0.072)]
 

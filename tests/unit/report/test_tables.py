@@ -6,7 +6,7 @@ from tests.unit.report.sample_study import TEST_ACCURACY
 
 from totune.advice import Advice
 from totune.report.tables import cost_table, run_table, type_table, welch_table
-from totune.study.records import RunRecord, StudyInfo
+from totune.runs.records import RunRecord, StudyInfo
 
 
 def texts(row: object) -> list[str]:

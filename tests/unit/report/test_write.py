@@ -10,7 +10,7 @@ from totune.advice import Advice, Ensemble
 from totune.report.document import Section
 from totune.report.table import Column, Row, Table, word
 from totune.report.write import ReportPaths, write_report
-from totune.study.records import RunRecord, StudyInfo
+from totune.runs.records import RunRecord, StudyInfo
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
@@ -146,7 +146,7 @@ def test_a_study_in_which_everything_failed_is_reported(
         headline="No verdict: no run is usable.",
         recommended=None,
         best=None,
-        leaning=None,
+        provisional=None,
         comparisons=(),
     )
     paths = write_report(tmp_path, info, failed, nothing)

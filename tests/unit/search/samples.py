@@ -12,14 +12,14 @@ from tests.unit.study.samples import Told
 from totune.data.examples import Columns, Dataset, Examples
 from totune.encoders.loading import Loaded
 from totune.features import FeatureCache
+from totune.runs.config import Candidate
+from totune.runs.context import Context
 from totune.search.records import SearchRecord
-from totune.study.config import Member
-from totune.study.context import Context
 from totune.training.devices import Devices
 from totune.training.trainer import TrainingSettings
 
 # Few epochs, and only two options to search.
-FEATURES = Member(
+FEATURES = Candidate(
     "feature-extraction",
     {
         "solver": "gradient",
@@ -29,7 +29,7 @@ FEATURES = Member(
         "weight_decay": 0.01,
     },
 )
-TF_IDF = Member("tf-idf")
+TF_IDF = Candidate("tf-idf")
 
 
 class Unread:

@@ -4,8 +4,8 @@ import pytest
 from tests.unit.report.sample_search import search, trial
 from tests.unit.report.sample_study import run_of
 
+from totune.runs.records import RunRecord
 from totune.search.outcomes import applied, defaults, failed, scored, seconds, winner
-from totune.study.records import RunRecord
 
 
 def run_with(head_dropout: float = 0.1, **options: object) -> RunRecord:

@@ -11,14 +11,14 @@ from tests.unit.search.samples import FEATURES, TF_IDF, context_of, told, withou
 
 from totune.errors import ConfigError, RunError
 from totune.registry import options_of
+from totune.runs.config import Candidate, RunConfig
+from totune.runs.context import Context
+from totune.runs.store import Store
 from totune.search import searching, trying
 from totune.search.budget import Budget
 from totune.search.queue import Queue
 from totune.search.records import SearchRecord
 from totune.search.searching import search
-from totune.study.config import Member, RunConfig
-from totune.study.context import Context
-from totune.study.store import Store
 from totune.training.history import EpochRecord
 from totune.training.trainer import Trainer
 
@@ -116,7 +116,7 @@ def test_other_settings_are_another_search(
     whole: SearchRecord,
     context: Context,
     store: Store,
-    member: Member,
+    member: Candidate,
     seed: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -143,9 +143,9 @@ def tell_killed(self: Queue, trial: Trial, *rest: object, real: Callable[..., No
 
 
 def epoch_killed(before: bool) -> Callable[..., None]:
-    real = trying.Pruner.epoch
+    real = trying.Pruner.on_epoch_end
 
-    def epoch(self: trying.Pruner, config: RunConfig, record: EpochRecord) -> None:
+    def on_epoch_end(self: trying.Pruner, config: RunConfig, record: EpochRecord) -> None:
         last = self._trial.number == 3 and record.epoch == 2
         if last and before:
             raise Killed
@@ -153,15 +153,17 @@ def epoch_killed(before: bool) -> Callable[..., None]:
         if last:
             raise Killed
 
-    return epoch
+    return on_epoch_end
 
 
 @pytest.mark.parametrize(
     ("place", "killer"),
     [
         pytest.param((Queue, "ask"), ask_killed, id="when it was asked for"),
-        pytest.param((trying.Pruner, "epoch"), epoch_killed(True), id="before an epoch was told"),
-        pytest.param((trying.Pruner, "epoch"), epoch_killed(False), id="after it was told"),
+        pytest.param(
+            (trying.Pruner, "on_epoch_end"), epoch_killed(True), id="before an epoch was told"
+        ),
+        pytest.param((trying.Pruner, "on_epoch_end"), epoch_killed(False), id="after it was told"),
         pytest.param((Queue, "tell"), tell_killed, id="when it had ended"),
     ],
 )
@@ -217,7 +219,7 @@ def test_an_interrupted_trial_is_put_back(
 
 
 def test_a_trial_with_known_options_repeats_its_numbers(context: Context, tmp_path: Path) -> None:
-    member = Member("tf-idf", {"C": 1.0})
+    member = Candidate("tf-idf", {"C": 1.0})
     record = search(member, context, Store(tmp_path), Budget(trials=6), seed=0)
     originals = {trial.options["ngrams"]: trial for trial in reversed(record.trials)}
     assert len(originals) <= 3
@@ -233,12 +235,12 @@ def test_a_hopeless_trial_is_ended_early(
 ) -> None:
     """From trial 4 on the curves are worse than those of the four before."""
     scored = iter([0.9] * 12 + [0.1] * 100)
-    real = trying.Pruner.epoch
+    real = trying.Pruner.on_epoch_end
 
-    def epoch(self: trying.Pruner, config: RunConfig, record: EpochRecord) -> None:
+    def on_epoch_end(self: trying.Pruner, config: RunConfig, record: EpochRecord) -> None:
         real(self, config, replace(record, dev={**record.dev, "accuracy": next(scored)}))
 
-    monkeypatch.setattr(trying.Pruner, "epoch", epoch)
+    monkeypatch.setattr(trying.Pruner, "on_epoch_end", on_epoch_end)
     record = search(FEATURES, context, Store(tmp_path), Budget(trials=5), seed=0)
     assert [trial.state for trial in record.trials] == ["complete"] * 4 + ["pruned"]
     hopeless = record.trials[4]
@@ -291,7 +293,7 @@ def test_a_failed_trial_is_told_and_does_not_end_the_search(
 
 def test_a_trial_that_cannot_be_built_is_a_failed_one(context: Context, tmp_path: Path) -> None:
     """The tiny encoder has four layers."""
-    member = Member("last-k", {"k": 9})
+    member = Candidate("last-k", {"k": 9})
     record = search(member, context, Store(tmp_path), Budget(trials=1), seed=0)
     assert "k=9 is outside 1..4" in record.trials[0].error
     assert record.best == 0
@@ -309,7 +311,7 @@ def test_a_time_allows_the_defaults_at_least(context: Context, tmp_path: Path) -
 
 def test_a_member_without_options_cannot_be_searched(context: Context, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="majority has no option left to search"):
-        search(Member("majority"), context, Store(tmp_path), Budget(trials=3), seed=0)
+        search(Candidate("majority"), context, Store(tmp_path), Budget(trials=3), seed=0)
     assert not list(tmp_path.iterdir())
 
 

@@ -9,14 +9,14 @@ from optuna.trial import TrialState
 from tests.unit.search.samples import TF_IDF, context_of, without_times
 
 from totune.ranges import Floats
+from totune.runs.context import Context
+from totune.runs.store import Store
 from totune.search import queue
 from totune.search.budget import Budget
 from totune.search.queue import ALIVE, Queue
 from totune.search.sampling import SeededSampler, distribution_of
 from totune.search.searching import search
 from totune.search.storage import opened
-from totune.study.context import Context
-from totune.study.store import Store
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import pytest
 from tests.unit.search.samples import context_of
 
 from totune.ranges import Choices, Floats, Ints
+from totune.runs.config import Candidate
+from totune.runs.context import Context
 from totune.search.space import label_of, range_to_json, space_of
-from totune.study.config import Member
-from totune.study.context import Context
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +17,8 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
 
 
 def test_options_of_strategy_and_head_are_searched_from_their_defaults(context: Context) -> None:
-    space = space_of(Member("fine-tuning"), context)
-    made = Member("fine-tuning").create(context.facts)
+    space = space_of(Candidate("fine-tuning"), context)
+    made = Candidate("fine-tuning").create(context.facts)
     rate, epochs = made.learning_rate, made.num_train_epochs
     assert space.ranges["learning_rate"] == Floats(rate * 0.2, rate * 5, log=True)
     assert space.ranges["num_train_epochs"] == Ints(epochs // 2, 2 * epochs, log=True)
@@ -33,31 +33,31 @@ def test_options_of_strategy_and_head_are_searched_from_their_defaults(context: 
 
 def test_what_is_set_by_hand_is_not_searched(context: Context) -> None:
     options = {"learning_rate": 1e-3, "head.dropout": 0.1}
-    space = space_of(Member("fine-tuning", options), context)
+    space = space_of(Candidate("fine-tuning", options), context)
     assert space.fixed == options
     assert not {"learning_rate", "head.dropout"} & set(space.ranges)
     assert "num_train_epochs" in space.ranges
 
 
 def test_the_number_in_a_name_is_set_by_hand(context: Context) -> None:
-    named, plain = Member("last-3"), Member("last-k")
+    named, plain = Candidate("last-3"), Candidate("last-k")
     assert space_of(named, context).fixed == {"k": 3}
     assert "k" not in space_of(named, context).ranges
     assert space_of(plain, context).ranges["k"] == Ints(1, 4)
     assert label_of(named, space_of(named, context)) == "last-3"
     assert label_of(plain, space_of(plain, context)) == "last-k"
-    own = Member("last-k", label="top")
+    own = Candidate("last-k", label="top")
     assert label_of(own, space_of(own, context)) == "top"
-    fixed = Member("last-k", {"k": 2})
+    fixed = Candidate("last-k", {"k": 2})
     assert label_of(fixed, space_of(fixed, context)) == "last-2"
-    peft = Member("peft")
+    peft = Candidate("peft")
     assert label_of(peft, space_of(peft, context)) == "peft-ia3"
 
 
 def test_a_default_that_no_search_could_find_is_left_as_it_is(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    member = Member("feature-extraction", {"solver": "gradient"})
+    member = Candidate("feature-extraction", {"solver": "gradient"})
     assert "head.dropout" in space_of(member, context).ranges
     strategy = type(member.create())
     monkeypatch.setattr(strategy, "head_defaults", lambda *_: {"dropout": 0.75})
@@ -69,7 +69,7 @@ def test_a_default_that_no_search_could_find_is_left_as_it_is(
     [("tf-idf", {"ngrams", "C"}), ("sentence-embedding", {"normalize", "C"}), ("majority", set())],
 )
 def test_baselines_have_options_too(context: Context, name: str, searched: set[str]) -> None:
-    assert set(space_of(Member(name), context).ranges) == searched
+    assert set(space_of(Candidate(name), context).ranges) == searched
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,6 @@ def test_a_range_as_plain_data(range_: Any, facts: dict[str, Any]) -> None:
 
 
 def test_a_solved_head_has_no_steps_to_search(context: Context) -> None:
-    assert space_of(Member("feature-extraction"), context).ranges == {}
-    learned = Member("feature-extraction", {"layers": "scalar-mix"})
+    assert space_of(Candidate("feature-extraction"), context).ranges == {}
+    learned = Candidate("feature-extraction", {"layers": "scalar-mix"})
     assert "learning_rate" in space_of(learned, context).ranges

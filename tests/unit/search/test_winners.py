@@ -14,14 +14,14 @@ from tests.unit.search.samples import FEATURES, TF_IDF, context_of, told
 
 from totune.errors import ConfigError
 from totune.progress import Progress
+from totune.runs.config import Candidate
+from totune.runs.context import Context
+from totune.runs.executors.base import Executor, Job
+from totune.runs.store import Store
 from totune.search.budget import Budget
 from totune.search.findings import read_searches
 from totune.search.winners import SearchJob, search_members
 from totune.search.wording import tell_end, tell_trial
-from totune.study.config import Member
-from totune.study.context import Context
-from totune.study.executors.base import Executor, Job
-from totune.study.store import Store
 
 
 class Fake(Executor):
@@ -51,19 +51,19 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
 
 def test_winners_make_the_members_under_their_labels(context: Context, tmp_path: Path) -> None:
     members = [
-        Member("last-k", {"learning_rate": 1e-4}),
-        Member("majority"),
-        Member("tf-idf", label="words"),
-        Member("fine-tuning", head="linear"),
+        Candidate("last-k", {"learning_rate": 1e-4}),
+        Candidate("majority"),
+        Candidate("tf-idf", label="words"),
+        Candidate("fine-tuning", head="linear"),
     ]
     won = {"last-k": {"k": 3}, "words": {"C": 2.0}, "fine-tuning": {"head.dropout": 0.3}}
     executor = Fake(won)
     found = search_members(members, context, Store(tmp_path), Budget(trials=4), 7, None, executor)
     assert found == [
-        Member("last-k", {"learning_rate": 1e-4, "k": 3}, "last-k"),
-        Member("majority"),
-        Member("tf-idf", {"C": 2.0}, "words"),
-        Member("fine-tuning", {"head.dropout": 0.3}, "fine-tuning"),
+        Candidate("last-k", {"learning_rate": 1e-4, "k": 3}, "last-k"),
+        Candidate("majority"),
+        Candidate("tf-idf", {"C": 2.0}, "words"),
+        Candidate("fine-tuning", {"head.dropout": 0.3}, "fine-tuning"),
     ]
     titles = ["search 1/3: last-k", "search 2/3: words", "search 3/3: fine-tuning"]
     assert [job.title for job in executor.jobs] == titles
@@ -82,7 +82,7 @@ def test_a_search_that_kills_its_workers_leaves_the_options(
     heard: list[str] = []
     context = replace(context, progress=Progress())
     context.progress.warn = heard.append  # type: ignore[method-assign]
-    members = [Member("tf-idf", {"ngrams": 2}, "words"), Member("majority")]
+    members = [Candidate("tf-idf", {"ngrams": 2}, "words"), Candidate("majority")]
     store, budget = Store(tmp_path), Budget(trials=4)
     found = search_members(members, context, store, budget, 0, None, Deadly({}))
     assert found == members
@@ -108,7 +108,7 @@ def test_searches_are_done_here_and_written(context: Context, tmp_path: Path) ->
 def test_a_search_whose_trials_all_failed_leaves_the_defaults(
     context: Context, tmp_path: Path
 ) -> None:
-    member = Member("last-k", {"k": 9})
+    member = Candidate("last-k", {"k": 9})
     (found,) = search_members([member], context, Store(tmp_path), Budget(trials=1), 0)
     assert found.options == {"k": 9}
 

@@ -3,9 +3,9 @@
 import pytest
 
 from totune.registry import options_of
+from totune.runs.config import Candidate
 from totune.strategies.base import STRATEGIES, Strategy
 from totune.strategies.defaults import TrainingFacts, batch_size
-from totune.study.config import Member
 
 TUNED = [name for name in STRATEGIES.names() if STRATEGIES.get(name).rule is not None]
 each_tuned = pytest.mark.parametrize("name", TUNED)
@@ -16,7 +16,7 @@ def facts(rows: int, width: int | None = 384, task: str = "classification") -> T
 
 
 def created(name: str, rows: int, **options: object) -> Strategy:
-    made = Member(name, options).create(facts(rows))
+    made = Candidate(name, options).create(facts(rows))
     assert isinstance(made, Strategy)
     return made
 
@@ -39,16 +39,18 @@ def test_fewer_rows_train_for_more_epochs_and_for_enough_steps(name: str) -> Non
 
 @each_tuned
 def test_wider_encoders_take_smaller_rates(name: str) -> None:
-    rates = [Member(name).create(facts(600, width)).learning_rate for width in (128, 384, 1024)]
+    rates = [Candidate(name).create(facts(600, width)).learning_rate for width in (128, 384, 1024)]
     assert rates == sorted(rates, reverse=True)
     assert rates[1] == STRATEGIES.get(name).rule.learning_rate
-    assert Member(name).create(facts(600, None)).learning_rate == rates[1]
+    assert Candidate(name).create(facts(600, None)).learning_rate == rates[1]
 
 
 @each_tuned
 def test_tags_take_larger_rates_than_classes_and_scores_none_larger(name: str) -> None:
     tasks = ("regression", "classification", "tagging")
-    scores, classes, tags = (Member(name).create(facts(600, task=t)).learning_rate for t in tasks)
+    scores, classes, tags = (
+        Candidate(name).create(facts(600, task=t)).learning_rate for t in tasks
+    )
     assert scores <= classes < tags
 
 

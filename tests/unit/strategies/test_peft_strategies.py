@@ -9,10 +9,10 @@ from tests.tiny_runs import short, tiny_model
 from totune.errors import ConfigError
 from totune.model import Model
 from totune.registry import options_of
+from totune.runs.run import weight_bytes
 from totune.strategies.base import STRATEGIES, Strategy
 from totune.strategies.coverage import assign, trained_names
 from totune.strategies.peft import Peft
-from totune.study.run import weight_bytes
 
 DENSE = {"peft_type": "LORA", "target_modules": ["dense"]}
 

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 from totune.baselines.base import BASELINES
 from totune.progress import Progress
-from totune.study.config import RunConfig
-from totune.study.context import Context
-from totune.study.records import Costs, EpochRecord, RunRecord, StudyInfo
+from totune.runs.config import RunConfig
+from totune.runs.context import Context
+from totune.runs.records import Costs, EpochRecord, RunRecord, StudyInfo
 from totune.training.devices import Devices
 from totune.training.trainer import TrainingSettings
 

@@ -10,10 +10,10 @@ from tests.unit.study.samples import config_of
 from totune.baselines.base import Baseline
 from totune.data.examples import Columns, Dataset
 from totune.errors import ConfigError
+from totune.runs.config import Candidate, addressed, assign_options, check_candidates
+from totune.runs.context import Context
+from totune.runs.prepare import configurations
 from totune.strategies.last_k import LastK
-from totune.study.config import Member, addressed, assign_options, check_members
-from totune.study.context import Context
-from totune.study.prepare import configurations
 
 
 def test_a_fingerprint_is_a_fixed_name() -> None:
@@ -51,24 +51,24 @@ def test_seeds_are_drawn_apart_and_stay_what_they_are() -> None:
 
 
 def test_a_member_is_read_from_a_name_or_a_mapping() -> None:
-    assert Member.parse("last-2") == Member("last-2")
-    assert Member.parse("last-2", "other") == Member("last-2", head="other")
+    assert Candidate.parse("last-2") == Candidate("last-2")
+    assert Candidate.parse("last-2", "other") == Candidate("last-2", head="other")
     spec = {"strategy": "last-k", "options": {"k": 3}, "label": "top three"}
-    read = Member.parse(spec)
-    assert read == Member("last-k", {"k": 3}, "top three")
-    assert Member.parse(read) is read
+    read = Candidate.parse(spec)
+    assert read == Candidate("last-k", {"k": 3}, "top three")
+    assert Candidate.parse(read) is read
     assert read.create() == LastK(k=3)
 
 
 def test_short_names_set_options_and_labels() -> None:
-    made = Member.parse("last-3").create()
+    made = Candidate.parse("last-3").create()
     assert made == LastK(k=3)
     assert made.label == "last-3"
-    assert isinstance(Member("tf-idf").create(), Baseline)
+    assert isinstance(Candidate("tf-idf").create(), Baseline)
 
 
 def test_options_of_the_head_are_kept_apart() -> None:
-    member = Member("last-2", {"learning_rate": 0.1, "head.dropout": 0.3, "head.layers": 2})
+    member = Candidate("last-2", {"learning_rate": 0.1, "head.dropout": 0.3, "head.layers": 2})
     assert member.own_options == {"learning_rate": 0.1}
     assert member.head_options == {"dropout": 0.3, "layers": 2}
     head = member.create_head({"layers": 1, "activation": "gelu", "unknown": 1})
@@ -76,9 +76,13 @@ def test_options_of_the_head_are_kept_apart() -> None:
 
 
 def test_all_faults_of_all_members_are_found() -> None:
-    members = [Member("last-two"), Member("last-2", {"head.layer": 1}), Member("tf-idf", {"c": 1})]
+    members = [
+        Candidate("last-two"),
+        Candidate("last-2", {"head.layer": 1}),
+        Candidate("tf-idf", {"c": 1}),
+    ]
     with pytest.raises(ConfigError) as raised:
-        check_members(members)
+        check_candidates(members)
     first, second, third = raised.value.faults
     assert "There is no strategy or baseline called 'last-two'. Did you mean 'last-k'?" in first
     assert "'layer'. Did you mean 'layers'?" in second
@@ -86,22 +90,30 @@ def test_all_faults_of_all_members_are_found() -> None:
 
 
 def test_two_members_of_one_label_are_told() -> None:
-    same = [Member("last-2"), Member("last-k", {"k": 2}), Member("tf-idf")]
+    same = [Candidate("last-2"), Candidate("last-k", {"k": 2}), Candidate("tf-idf")]
     with pytest.raises(ConfigError, match="two members are called 'last-2'"):
-        check_members(same)
-    apart = [Member("last-2"), Member("last-k", {"k": 2}, label="again"), Member("tf-idf")]
-    assert [one.label for one in check_members(apart)] == ["last-2", "last-2", "tf-idf"]
+        check_candidates(same)
+    apart = [Candidate("last-2"), Candidate("last-k", {"k": 2}, label="again"), Candidate("tf-idf")]
+    assert [one.label for one in check_candidates(apart)] == ["last-2", "last-2", "tf-idf"]
 
 
 def test_labels_are_not_mixed_up_by_a_faulty_member() -> None:
-    members = [Member("tfidf"), Member("last-2"), Member("last-k", {"k": 2}, label="again")]
+    members = [
+        Candidate("tfidf"),
+        Candidate("last-2"),
+        Candidate("last-k", {"k": 2}, label="again"),
+    ]
     with pytest.raises(ConfigError) as raised:
-        check_members(members)
+        check_candidates(members)
     assert len(raised.value.faults) == 1
 
 
 def test_an_option_goes_to_all_that_have_it() -> None:
-    members = [Member("fine-tuning"), Member("last-2", {"weight_decay": 0.0}), Member("tf-idf")]
+    members = [
+        Candidate("fine-tuning"),
+        Candidate("last-2", {"weight_decay": 0.0}),
+        Candidate("tf-idf"),
+    ]
     fine_tuning, last, tf_idf = assign_options(members, {"learning_rate": 0.5, "head.layers": 2})
     assert fine_tuning.options == {"learning_rate": 0.5, "head.layers": 2}
     assert last.options == {"weight_decay": 0.0, "learning_rate": 0.5, "head.layers": 2}
@@ -110,7 +122,7 @@ def test_an_option_goes_to_all_that_have_it() -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_what_is_said_to_one_member_holds_against_what_is_said_to_all(order: int) -> None:
-    members = [Member("fine-tuning"), Member("last-2")]
+    members = [Candidate("fine-tuning"), Candidate("last-2")]
     settings = [("last-2.learning_rate", 0.1), ("learning_rate", 0.5)][::order]
     fine_tuning, last = assign_options(members, dict(settings))
     assert fine_tuning.options == {"learning_rate": 0.5}
@@ -119,16 +131,18 @@ def test_what_is_said_to_one_member_holds_against_what_is_said_to_all(order: int
 
 def test_options_that_fit_no_member_are_all_told() -> None:
     with pytest.raises(ConfigError) as raised:
-        assign_options([Member("tf-idf"), Member("last-2")], {"learning_rat": 1, "head.layer": 2})
+        assign_options(
+            [Candidate("tf-idf"), Candidate("last-2")], {"learning_rat": 1, "head.layer": 2}
+        )
     first, second = raised.value.faults
     assert "'learning_rat'. Did you mean 'learning_rate'?" in first
     assert "'head.layer'. Did you mean 'head.layers'?" in second
     with pytest.raises(ConfigError, match=r"has an option 'fine-tuning\.k'"):
-        assign_options([Member("last-2")], {"fine-tuning.k": 1})
+        assign_options([Candidate("last-2")], {"fine-tuning.k": 1})
 
 
 def test_options_that_are_meant_for_one_member_alone_address_it() -> None:
-    members = [Member(name) for name in ("tf-idf", "last-2", "adapters", "lora")]
+    members = [Candidate(name) for name in ("tf-idf", "last-2", "adapters", "lora")]
     assert addressed(members, {"learning_rate": 1e-3}) == set()
     assert addressed(members, {"sharing": "per-layer", "lora.r": 4}) == {"adapters", "lora"}
     assert addressed(members, {"last-2.learning_rate": 1e-3}) == {"last-2"}
@@ -147,5 +161,5 @@ def test_a_run_that_embeds_pairs_says_how_and_no_other_run_does() -> None:
         }
         others = dict.fromkeys(("cache", "settings", "devices", "progress"))
         context = Context(**cast(Any, shared | others))
-        runs = configurations([Member(name) for name in names], [0], context)
+        runs = configurations([Candidate(name) for name in names], [0], context)
         assert [config.settings for config, _ in runs] == [used | told, {}]

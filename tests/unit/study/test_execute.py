@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from tests.unit.study.samples import Told, context_of, failed, record_of, runs_of
 
-from totune.study import execute as execute_module
-from totune.study.config import RunConfig
-from totune.study.execute import best_run, execute, keep_best_weights
-from totune.study.records import RunRecord
-from totune.study.store import Store
+from totune.runs import execute as execute_module
+from totune.runs.config import RunConfig
+from totune.runs.execute import best_run, execute, keep_best_weights
+from totune.runs.records import RunRecord
+from totune.runs.store import Store
 
 
 def names(records: list[RunRecord]) -> list[tuple[str, int]]:

@@ -12,26 +12,26 @@ import torch
 from tests.unit.study.samples import Told, config_of, context_of, record_of
 
 from totune.errors import ConfigError, RunError
-from totune.study.context import Context
-from totune.study.execute import RunJob
-from totune.study.executors import pool, threads
-from totune.study.executors.base import Executor, Here, Job
-from totune.study.executors.carrying import mirror, read_files, workplace
-from totune.study.executors.choice import executor_of
-from totune.study.executors.messages import (
+from totune.runs.callbacks import Callback
+from totune.runs.context import Context
+from totune.runs.execute import RunJob
+from totune.runs.executors import pool, threads
+from totune.runs.executors.base import Executor, Here, Job
+from totune.runs.executors.carrying import mirror, read_files, workplace
+from totune.runs.executors.choice import executor_of
+from totune.runs.executors.messages import (
     Delivery,
     Message,
     SendingProgress,
     SendingWatcher,
 )
-from totune.study.executors.outcomes import Raised, Result, outcome_of
-from totune.study.executors.processes import Processes
-from totune.study.executors.ray import RayCluster
-from totune.study.executors.ray_session import Needs
-from totune.study.executors.waiting import Waiting
-from totune.study.prepare import Settings
-from totune.study.store import Store
-from totune.study.watching import Watcher
+from totune.runs.executors.outcomes import Raised, Result, outcome_of
+from totune.runs.executors.processes import Processes
+from totune.runs.executors.ray import RayCluster
+from totune.runs.executors.ray_session import Needs
+from totune.runs.executors.waiting import Waiting
+from totune.runs.prepare import Settings
+from totune.runs.store import Store
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,12 @@ def test_a_job_that_kills_its_workers_is_given_up(told: Told) -> None:
 
 
 def test_a_run_that_is_given_up_is_a_failed_record(told: Told, tmp_path: Path) -> None:
-    class Seen(Watcher):
-        def ended(self, record: Any) -> None:
+    class Seen(Callback):
+        def on_run_end(self, record: Any) -> None:
             told.say(record.fingerprint)
 
     context, store = context_of(told), Store(tmp_path)
-    context.watcher, context.precision = Seen(), "fp32"
+    context.callback, context.precision = Seen(), "fp32"
     config = config_of("tf-idf")
     job = RunJob("run 1/1", config, None)  # type: ignore[arg-type]
     record, seconds = job.fail("it was given up", context, store)
@@ -102,27 +102,27 @@ def test_a_run_that_is_given_up_is_a_failed_record(told: Told, tmp_path: Path) -
 def test_messages_are_delivered_with_their_job_and_warnings_once(told: Told) -> None:
     seen: list[tuple[Any, ...]] = []
 
-    class Seen(Watcher):
-        def begun(self, config: Any) -> None:
+    class Seen(Callback):
+        def on_run_begin(self, config: Any) -> None:
             seen.append(("begun", config))
 
-        def epoch(self, config: Any, epoch: Any) -> None:
+        def on_epoch_end(self, config: Any, epoch: Any) -> None:
             seen.append(("epoch", config, epoch))
 
-        def ended(self, record: Any) -> None:
+        def on_run_end(self, record: Any) -> None:
             seen.append(("ended", record))
 
     context = context_of(told)
-    context.watcher = Seen()
+    context.callback = Seen()
     sent: list[Message] = []
-    progress, watcher = SendingProgress(sent.append), SendingWatcher(sent.append)
+    progress, callback = SendingProgress(sent.append), SendingWatcher(sent.append)
     record, config = record_of(), config_of()
     for _ in range(2):
         progress.say("continuing after epoch 1")
         progress.warn("the disk is full")
-    watcher.begun(config)
-    watcher.epoch(config, record.epochs[0])
-    watcher.ended(record)
+    callback.on_run_begin(config)
+    callback.on_epoch_end(config, record.epochs[0])
+    callback.on_run_end(record)
     deliver = Delivery(context)
     for message in sent:
         deliver(Nothing("run 1/2"), message)
@@ -164,7 +164,7 @@ def test_the_folders_of_killed_workers_are_removed(
 def test_the_record_arrives_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
     monkeypatch.setattr(
-        "totune.study.executors.carrying.write_file", lambda _, path: written.append(path.name)
+        "totune.runs.executors.carrying.write_file", lambda _, path: written.append(path.name)
     )
     mirror(dict.fromkeys(("a", "record.json", "z"), np.zeros(1, np.uint8)), tmp_path)
     assert written == ["a", "z", "record.json"]

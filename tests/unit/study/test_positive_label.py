@@ -10,9 +10,9 @@ from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.study.samples import Told
 
 import totune
-from totune.study.records import RunRecord
-from totune.study.reopen import reopen
-from totune.study.store import Store
+from totune.runs.records import RunRecord
+from totune.runs.reopen import reopen
+from totune.runs.store import Store
 
 NAMES = ["not_equivalent", "equivalent"]  # as GLUE's MRPC declares them
 

@@ -8,9 +8,9 @@ from tests.tiny_runs import short, tiny_model, tiny_task, tiny_tokenizer
 from tests.unit.study.samples import Told
 
 from totune.data.examples import Examples
-from totune.data.units import Framing
-from totune.study.context import Context
-from totune.study.run import plan_until
+from totune.inputs.encoded import EncodingOptions
+from totune.runs.context import Context
+from totune.runs.run import plan_until
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def context(told: Told) -> Context:
 
 
 def test_what_is_cut_is_counted_in_rows_or_in_texts(context: Context, told: Told) -> None:
-    context.split("train", Framing("separate"))
-    context.split("train", Framing("joint"))
+    context.split("train", EncodingOptions("separate"))
+    context.split("train", EncodingOptions("joint"))
     assert [warned.partition(" are longer")[0] for warned in told.warned] == [
         "2 of 4 train texts (50.0%)",
         "2 of 2 train rows (100.0%)",
@@ -49,14 +49,14 @@ def test_what_is_cut_is_counted_in_rows_or_in_texts(context: Context, told: Told
 
 def test_a_limit_that_is_the_encoder_s_own_is_told_as_such(context: Context, told: Told) -> None:
     context.loaded.encoder.max_length = context.max_length
-    context.split("train", Framing("joint"))
+    context.split("train", EncodingOptions("joint"))
     assert told.warned[0].endswith("were cut; this encoder reads no more.")
 
 
 def test_many_cut_texts_are_a_caution_with_a_remedy(context: Context) -> None:
     assert context.cautions() == []  # nothing was tokenised
-    context.split("train", Framing("joint"))
-    context.split("train", Framing("separate"))
+    context.split("train", EncodingOptions("joint"))
+    context.split("train", EncodingOptions("separate"))
     assert context.cautions() == [
         "Many texts are longer than 8 word pieces (train 100.0%), and what comes after these is "
         "not read: raise --max-length (this encoder reads 40)."
@@ -68,7 +68,7 @@ def test_many_cut_texts_are_a_caution_with_a_remedy(context: Context) -> None:
 def test_many_unknown_pieces_are_a_caution(context: Context, told: Told) -> None:
     texts = ("w1 w2 w3 w4", "w1 w2 w3 ᚠ", "w1 w2")
     context.dataset.splits = lambda: {"dev": Examples(texts, ("a", "b", "a"))}  # type: ignore[method-assign]
-    context.split("dev", Framing("joint"))
+    context.split("dev", EncodingOptions("joint"))
     assert context.cautions() == [
         "Many word pieces are not in the encoder's vocabulary (dev 10.0%), so it cannot tell them "
         "apart: name an encoder for the language and script of these texts with --model."
@@ -78,16 +78,16 @@ def test_many_unknown_pieces_are_a_caution(context: Context, told: Told) -> None
 
 def test_the_largest_count_of_what_was_cut_is_kept(context: Context) -> None:
     context.max_length = 9
-    context.split("train", Framing("joint"))
+    context.split("train", EncodingOptions("joint"))
     context.max_length = 10
-    context.split("train", Framing("separate"))
+    context.split("train", EncodingOptions("separate"))
     assert context.truncated() == {"train": 1}
 
 
 def test_a_split_is_tokenised_once_for_what_concerns_it(context: Context) -> None:
-    one = context.split("train", Framing("joint", document_context=True))
-    assert context.split("train", Framing("joint", document_context=False)) is one
-    assert context.split("train", Framing("separate")) is not one
+    one = context.split("train", EncodingOptions("joint", document_context=True))
+    assert context.split("train", EncodingOptions("joint", document_context=False)) is one
+    assert context.split("train", EncodingOptions("separate")) is not one
 
 
 def test_what_is_kept_ends_with_the_phase_of_the_best_epoch() -> None:

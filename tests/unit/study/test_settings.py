@@ -6,8 +6,8 @@ import pytest
 
 from totune.errors import ConfigError
 from totune.registry import build
-from totune.study.config import Member
-from totune.study.prepare import (
+from totune.runs.config import Candidate
+from totune.runs.prepare import (
     DEFAULT_PAIR_STRATEGIES,
     DEFAULT_STRATEGIES,
     DEFAULT_TAGGING_STRATEGIES,
@@ -40,9 +40,9 @@ def test_members_get_their_options_and_head() -> None:
         "compare",
     )
     assert settings.check() == [
-        Member("last-2", {"learning_rate": 0.1}),
-        Member("last-2", {"k": 2, "learning_rate": 0.1}, "slow"),
-        Member("tf-idf", {"C": 2.0}),
+        Candidate("last-2", {"learning_rate": 0.1}),
+        Candidate("last-2", {"k": 2, "learning_rate": 0.1}, "slow"),
+        Candidate("tf-idf", {"C": 2.0}),
     ]
 
 
@@ -80,7 +80,7 @@ def test_a_search_has_one_budget_and_its_storage_belongs_to_one() -> None:
 
 
 def test_a_search_without_optuna_is_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("totune.study.prepare.find_spec", lambda _: None)
+    monkeypatch.setattr("totune.runs.prepare.find_spec", lambda _: None)
     assert faults(search_trials=3) == ["A search needs Optuna: pip install 'totune[search]'."]
     assert Settings().check()
 

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.study.samples import failed, info_of, record_of
 
 from totune.errors import ConfigError
-from totune.study.store import Store
+from totune.runs.store import Store
 
 
 def test_a_record_comes_back_with_its_predictions(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.unit.study.samples import Told, config_of, failed, record_of
 
-from totune.study.config import RunConfig
-from totune.study.records import EpochRecord
+from totune.runs.config import RunConfig
+from totune.runs.records import EpochRecord
 from totune.tracking import Tracking
 from totune.training.devices import Devices
 
@@ -36,9 +36,9 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tell(tracking: Tracking, config: RunConfig, epochs: list[EpochRecord]) -> None:
-    tracking.begun(config)
+    tracking.on_run_begin(config)
     for epoch in epochs:
-        tracking.epoch(config, epoch)
+        tracking.on_epoch_end(config, epoch)
 
 
 def follow_two_runs(folder: Path, tracker: str) -> tuple[RunConfig, RunConfig]:
@@ -48,9 +48,9 @@ def follow_two_runs(folder: Path, tracker: str) -> tuple[RunConfig, RunConfig]:
     tell(tracking, first, EPOCHS[:1])
     tell(tracking, first, EPOCHS[:2])
     tell(tracking, second, EPOCHS[:1])
-    tracking.epoch(first, EPOCHS[2])
-    tracking.ended(record_of("last-2", test={"accuracy": 0.75}, epochs=EPOCHS))
-    tracking.ended(failed("lora", seed=1))
+    tracking.on_epoch_end(first, EPOCHS[2])
+    tracking.on_run_end(record_of("last-2", test={"accuracy": 0.75}, epochs=EPOCHS))
+    tracking.on_run_end(failed("lora", seed=1))
     assert notes.warned == []
     return first, second
 

@@ -10,8 +10,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tests.unit.study.samples import Told, config_of, failed, record_of
 
 from totune.errors import ConfigError
-from totune.study.records import EpochRecord
-from totune.tracking import Tracking, check_trackers, watcher
+from totune.runs.records import EpochRecord
+from totune.tracking import Tracking, callback, check_trackers
 from totune.tracking.base import Named, TrackedRun
 from totune.tracking.numbers import of_record, parameters
 from totune.training.devices import Devices
@@ -33,15 +33,15 @@ def epochs(count: int) -> list[EpochRecord]:
 
 def tell(tracking: Tracking, told: Sequence[EpochRecord], label: str = "last-2") -> None:
     config = config_of(label, settings={"precision": "fp32"})
-    tracking.begun(config)
+    tracking.on_run_begin(config)
     for epoch in told:
-        tracking.epoch(config, epoch)
+        tracking.on_epoch_end(config, epoch)
 
 
 def end(tracking: Tracking, told: list[EpochRecord], label: str = "last-2") -> None:
     fingerprint = config_of(label, settings={"precision": "fp32"}).fingerprint
     record = record_of(label, test={"accuracy": 0.75}, epochs=told)
-    tracking.ended(dataclasses.replace(record, fingerprint=fingerprint))
+    tracking.on_run_end(dataclasses.replace(record, fingerprint=fingerprint))
 
 
 def read(folder: Path, label: str) -> dict[str, list[tuple[int, float]]]:
@@ -120,7 +120,7 @@ def recorders(monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (Recorder, Fragile):
         monkeypatch.setattr(kind, "calls", [])
     kinds = {"tensorboard": Recorder, "mlflow": Fragile}
-    monkeypatch.setattr(watcher, "TRACKERS", kinds)
+    monkeypatch.setattr(callback, "TRACKERS", kinds)
 
 
 @pytest.mark.parametrize(("breaks", "kept"), [("begin", 0), ("log", 1), ("end", 4)])
@@ -145,14 +145,14 @@ def test_a_tracker_that_fails_is_told_of_once_and_left_alone(
 @pytest.mark.usefixtures("recorders")
 def test_a_failed_run_says_why(tmp_path: Path) -> None:
     tracking, record = Tracking(["tensorboard"], tmp_path, Told()), failed("last-2")
-    tracking.begun(config_of("last-2"))
-    tracking.ended(record)
+    tracking.on_run_begin(config_of("last-2"))
+    tracking.on_run_end(record)
     assert Recorder.calls[-1] == ("end", "it broke")
 
 
 @pytest.mark.usefixtures("recorders")
 def test_only_runs_that_have_begun_are_tracked(tmp_path: Path) -> None:
-    Tracking(["tensorboard"], tmp_path, Told()).epoch(config_of(), epochs(1)[0])
+    Tracking(["tensorboard"], tmp_path, Told()).on_epoch_end(config_of(), epochs(1)[0])
     assert Recorder.calls == []
 
 
@@ -172,7 +172,7 @@ def test_configurations_and_records_are_flat() -> None:
 def test_unknown_and_missing_trackers_are_told_together(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(watcher, "_NEEDED", {"mlflow": ("mlflow_that_is_away",)})
+    monkeypatch.setattr(callback, "_NEEDED", {"mlflow": ("mlflow_that_is_away",)})
     with pytest.raises(ConfigError) as caught:
         check_trackers(["mlflow", "tensorbord"])
     first, second = caught.value.faults
@@ -180,5 +180,5 @@ def test_unknown_and_missing_trackers_are_told_together(
     assert "'tensorboard'" in second
     (tmp_path / "only_a_folder").mkdir()  # such as W&B leaves behind
     monkeypatch.syspath_prepend(tmp_path)
-    assert not watcher._installed("only_a_folder")
-    assert watcher._installed("tensorboard")
+    assert not callback._installed("only_a_folder")
+    assert callback._installed("tensorboard")

@@ -9,10 +9,10 @@ import torch
 from tests.tiny_runs import TinyTask, assert_same_training, fit, short, tiny_model, weights
 from tests.unit.study.samples import Told
 
-from totune.data.batches import Batch
 from totune.encoders.mixing import View
 from totune.errors import RunError
 from totune.features import FeatureCache
+from totune.inputs.batches import Batch
 from totune.model import Model, Viewed
 from totune.strategies.phases import Constant, Epochs, Group, Phase
 from totune.training.devices import Devices

@@ -22,11 +22,11 @@ from tests.tiny_runs import (
     weights,
 )
 
-from totune.data.batches import Batch
 from totune.encoders.mixing import Readout
 from totune.errors import RunError
 from totune.features import FeatureCache
 from totune.heads.base import HEADS
+from totune.inputs.batches import Batch
 from totune.metrics import METRICS
 from totune.model import Model, Viewed
 from totune.progress import Bar, Progress

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from totune.analyses.measuring.blocks import PRETRAINED, block_name
 from totune.report.canvas import STYLE, as_svg, color_of, sheet
 from totune.report.table import Cell, Column, Row, Table, word
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 
 _NEUTRAL = "#26303a"  # of the pretrained encoder, which belongs to no strategy
 _FAINT = "#66717c"

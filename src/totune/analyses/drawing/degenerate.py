@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 
 
 def degenerate_warning(

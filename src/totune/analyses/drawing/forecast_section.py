@@ -17,7 +17,7 @@ from totune.report import formatting
 from totune.report.canvas import STYLE, as_svg, sheet
 from totune.report.document import Picture, Section
 from totune.report.table import Cell, Column, Row, Table, number, word
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 
 Rows = Sequence[Mapping[str, Any]]
 Facts = Mapping[str, Any]

@@ -26,7 +26,7 @@ from totune.analyses.measuring.blocks import (
 )
 from totune.report.document import Picture, Section
 from totune.report.table import Cell, Table, number
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 
 NEAR_ZERO = 0.01  # bits: what a check may give and still count as 0
 

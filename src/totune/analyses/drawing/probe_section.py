@@ -27,7 +27,7 @@ from totune.report.canvas import axis_label
 from totune.report.document import Picture, Section
 from totune.report.formatting import interval, is_bounded, metric_name, score, spread
 from totune.report.table import Cell, number
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 
 Facts = Mapping[str, Any]
 

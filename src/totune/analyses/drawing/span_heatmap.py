@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-from totune.encoders.inserts.sharing import Span
+from totune.adapters.sharing import Span
 from totune.report.canvas import STYLE, as_svg, blank
 
 # The report's vermilion and blue, darker, so that white letters are legible on the ends.

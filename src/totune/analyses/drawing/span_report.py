@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from totune.adapters.sharing import Span
 from totune.analyses.base import Values
 from totune.analyses.drawing.degenerate import degenerate_warning
 from totune.analyses.drawing.span_heatmap import SpanHeatmap, draw_spans, layer_name, span_cells
 from totune.analyses.measuring.known import mean
 from totune.analyses.measuring.span_walk import spans_of
-from totune.encoders.inserts.sharing import Span
 from totune.metrics import METRICS
 from totune.report import formatting
 from totune.report.document import Picture, Section
 from totune.report.table import Cell, Column, Row, Table, number, word
-from totune.study.records import RunRecord
+from totune.runs.records import RunRecord
 
 SMALL = 0.1  # up to this share of what removing all adapters costs, one layer's matter little
 _SINGLES = 5  # single layers in the table

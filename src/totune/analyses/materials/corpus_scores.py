@@ -10,7 +10,7 @@ from totune.data.tables import Cell, Table
 from totune.errors import ConfigError, DataError
 from totune.registry import did_you_mean
 from totune.report.groups import by_strategy
-from totune.study.records import RunRecord, StudyInfo
+from totune.runs.records import RunRecord, StudyInfo
 
 Scores = dict[str, dict[str, float]]
 COLUMNS = ("corpus", "frozen", "tuned")

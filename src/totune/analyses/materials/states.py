@@ -6,14 +6,14 @@ from typing import Literal
 
 import numpy as np
 
-from totune.data.units import Framing, frame
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import View
 from totune.errors import ConfigError
 from totune.features import compute
+from totune.inputs.encoded import EncodingOptions, frame
 from totune.model import Model
-from totune.study.context import Context
-from totune.study.reopen import FinishedRun
+from totune.runs.context import Context
+from totune.runs.reopen import FinishedRun
 from totune.tasks.base import Task
 
 Pool = Literal["mean", "max", "cls"]
@@ -109,8 +109,10 @@ class States:
                 f"pooling=cls: an encoder of type {encoder.kind} has no token that stands for the "
                 "whole text. Use pooling=mean or pooling=max."
             )
-        framing = Framing("separate" if apart else "joint")
-        pieces = frame(examples, context.loaded.tokenizer, context.max_length, framing).pieces
+        encoding_options = EncodingOptions("separate" if apart else "joint")
+        pieces = frame(
+            examples, context.loaded.tokenizer, context.max_length, encoding_options
+        ).pieces
         view = View(tuple(range(encoder.depth + 1)), pooling)
         name = f"blocks 0..{encoder.depth} of {split}, {subject.label}"
         features = context.cache.features(encoder, pieces, view, context.precision, name)

@@ -8,21 +8,21 @@ from typing import Any
 from totune.analyses.materials.opening import Opened
 from totune.data.examples import Columns, Dataset, SplitName
 from totune.data.sources import load_dataset
-from totune.data.tokenizer import Tokenizer
-from totune.data.units import Framing, frame
 from totune.errors import ConfigError, ModelError
 from totune.export.adapters import open_adapter, open_encoder
 from totune.export.files import read_description, refusing_damage
+from totune.inputs.encoded import EncodingOptions, frame
+from totune.inputs.tokenizer import Tokenizer
 from totune.machine import choose_precision
 from totune.model import Model
 from totune.progress import Progress
 from totune.registry import build
+from totune.runs.context import Context
+from totune.runs.prepare import check_metric
+from totune.runs.records import RunRecord
+from totune.runs.reopen import FinishedRun, finished_runs, reopen
+from totune.runs.run import encoding_options_of
 from totune.strategies.adapters import BottleneckAdapters
-from totune.study.context import Context
-from totune.study.prepare import check_metric
-from totune.study.records import RunRecord
-from totune.study.reopen import FinishedRun, finished_runs, reopen
-from totune.study.run import framing_of
 from totune.tasks.base import Task
 from totune.tasks.tagging import Tagging
 from totune.training.devices import Devices
@@ -106,13 +106,13 @@ def open_folder(
     with refusing_damage(folder):
         precision = choose_precision(about["precision"])
         columns = Columns(**about["columns"])
-        framing = build(Framing, about.get("framing", {}), "framing")
+        encoding_options = build(EncodingOptions, about.get("framing", {}), "encoding_options")
         max_length, seed = int(about["max_length"]), int(about["seed"])
         label, split_seed = str(about["strategy"]), int(about["split_seed"])
     dataset = _read(data, columns, task, split_seed, encoding)
     _tell(dataset, progress)
     opened = open_adapter(folder, task, about, loaded, precision).to(Devices().device)
-    splits = _splits(dataset, task, loaded.tokenizer, max_length, framing)
+    splits = _splits(dataset, task, loaded.tokenizer, max_length, encoding_options)
     trained = Trained(label, seed, opened, chosen, splits)
     told = {
         "data": dataset.name,
@@ -152,11 +152,15 @@ def _tell(dataset: Dataset, progress: Progress) -> None:
 
 
 def _splits(
-    dataset: Dataset, task: Task, tokenizer: Tokenizer, max_length: int, framing: Framing
+    dataset: Dataset,
+    task: Task,
+    tokenizer: Tokenizer,
+    max_length: int,
+    encoding_options: EncodingOptions,
 ) -> Callable[[SplitName], Split]:
     def split(name: SplitName) -> Split:
         examples = dataset.splits()[name]
-        units = frame(examples, tokenizer, max_length, framing)
+        units = frame(examples, tokenizer, max_length, encoding_options)
         return Split.labelled(name, units, task, examples.labels or ())
 
     return split
@@ -204,11 +208,11 @@ def open_study(
 
 
 def _of_run(run: FinishedRun, context: Context) -> Trained:
-    framing = framing_of(run.config, run.strategy, context)
+    encoding_options = encoding_options_of(run.config, run.strategy, context)
     return Trained(
         run.record.strategy,
         run.record.seed,
         run.model(context).eval().to(context.devices.device),
         context.settings.metric,
-        lambda name: context.split(name, framing),
+        lambda name: context.split(name, encoding_options),
     )

@@ -12,12 +12,12 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from totune.data.batches import Batch
+from totune.adapters.adapters import Adapters
+from totune.adapters.sharing import Span
 from totune.encoders.encoder import Cached
-from totune.encoders.inserts.adapters import Adapters
-from totune.encoders.inserts.sharing import Span
 from totune.encoders.mixing import reduce_tokens
 from totune.encoders.transformers import TransformersEncoder
+from totune.inputs.batches import Batch
 from totune.model import Model, Viewed
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from totune.analyses.findings import Findings
     from totune.analyses.materials.opening import Opened
     from totune.progress import Progress
-    from totune.study.records import RunRecord
+    from totune.runs.records import RunRecord
 
 __all__ = ["Data", "Json", "Out", "Quiet", "Set", "examples", "output"]
 
@@ -161,6 +161,6 @@ def show(
 
 
 def _redraw(study: Path) -> None:
-    from totune.results import Study
+    from totune.study.study import Study
 
     Study(study).report()

@@ -153,7 +153,7 @@ def _scores(
         return "score", read_scores(file)
     if not studies:
         return "score", {}
-    from totune.results import Study
+    from totune.study.study import Study
 
     faults = [
         f"--study {given!r} is not of the form NAME=DIR, with NAME a corpus."

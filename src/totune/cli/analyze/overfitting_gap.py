@@ -29,7 +29,7 @@ def run(
     from totune.analyses.base import ANALYSES
     from totune.analyses.findings import analyse
     from totune.progress import Progress
-    from totune.results import Study
+    from totune.study.study import Study
 
     analysis = ANALYSES.create("overfitting-gap", parse_assignments(set or []))
     opened = Study(study)

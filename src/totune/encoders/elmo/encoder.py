@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from totune.data.batches import Batch
 from totune.encoders.elmo.character_cnn import CharacterCnn
 from totune.encoders.elmo.characters import CharacterTable
 from totune.encoders.elmo.lstm import ElmoLayer
@@ -22,6 +21,7 @@ from totune.encoders.elmo.steps import Steps
 from totune.encoders.encoder import Cached, Encoder, LayerStack
 from totune.encoders.own_format import fingerprint_of, write_encoder
 from totune.encoders.words import BEGIN, END, PADDING, Vocabulary
+from totune.inputs.batches import Batch
 
 MODEL_TYPE = "elmo"
 

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from totune.data.batches import Batch
 from totune.encoders.encoder import Cached, Encoder, LayerStack
 from totune.encoders.flair.characters import CodeTable, Texts
 from totune.encoders.flair.language_model import LanguageModel
 from totune.encoders.flair.options import BACKWARD, FORWARD, FlairOptions
 from totune.encoders.own_format import fingerprint_of, write_encoder
 from totune.encoders.words import Vocabulary
+from totune.inputs.batches import Batch
 
 MODEL_TYPE = "flair"
 _NAMES = {"ahead": FORWARD, "back": BACKWARD}  # of the two models, ours and in files

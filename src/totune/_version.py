@@ -1,0 +1,3 @@
+"""The version of the package, which records and caches name."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Encoder inputs: texts as word pieces, and batches of them."""

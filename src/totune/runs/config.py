@@ -1,0 +1,205 @@
+"""What identifies a run: everything its numbers depend on, as plain data, and its hash."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from totune.baselines.base import BASELINES, Baseline
+from totune.errors import ConfigError
+from totune.heads.base import HEADS, Head
+from totune.registry import did_you_mean, option_names
+from totune.strategies.base import STRATEGIES, Strategy
+from totune.strategies.defaults import TrainingFacts
+
+FORMAT = 2  # raised whenever the meaning of a configuration changes
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One row of a study: a strategy or a baseline with its options, under a label.
+
+    Attributes:
+        strategy: a name of `totune list strategies` or `totune list baselines`, such as "last-2".
+        options: what differs from the member's defaults; `head.NAME` sets an option of the head.
+        label: what the row is called; the strategy's own name if empty.
+        head: the task network (strategies only).
+    """
+
+    strategy: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+    head: str = "linear"
+
+    @classmethod
+    def parse(
+        cls, spec: "str | Mapping[str, Any] | Candidate", head: str = "linear"
+    ) -> "Candidate":
+        """A member from its name, from a mapping {strategy, options, label}, or itself."""
+        if isinstance(spec, Candidate):
+            return spec
+        if isinstance(spec, str):
+            return cls(spec, head=head)
+        return cls(**{"head": head, **spec})
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.strategy in BASELINES.names()
+
+    def create(self, facts: TrainingFacts | None = None) -> Strategy | Baseline:
+        """The strategy or baseline with its options checked.
+
+        Args:
+            facts: of data and encoder, from which options follow that were not set; None leaves
+                them as they are without data.
+        """
+        if self.is_baseline:
+            return BASELINES.create(self.strategy, self.own_options)
+        try:
+            made = STRATEGIES.create(self.strategy, self.own_options)
+            return made if facts is None else replace(made, **self.by_rule(made, facts))
+        except ConfigError as error:
+            if self.strategy in STRATEGIES.names() or "called" not in str(error):
+                raise
+            known = STRATEGIES.names() + BASELINES.names()
+            message = f"There is no strategy or baseline called {self.strategy!r}. "
+            raise ConfigError(message + did_you_mean(self.strategy, known)) from None
+
+    def by_rule(self, made: Strategy, facts: TrainingFacts) -> dict[str, Any]:
+        """The options of `made` that a rule decides, since they were not set."""
+        decided = made.data_defaults(facts)
+        return {name: value for name, value in decided.items() if name not in self.own_options}
+
+    def create_head(self, defaults: Mapping[str, Any]) -> Head:
+        """The head: the strategy's `defaults` where the head has them, then the user's options."""
+        known = option_names(HEADS.get(self.head))
+        suited = {name: value for name, value in defaults.items() if name in known}
+        return HEADS.create(self.head, suited | self.head_options)
+
+    @property
+    def own_options(self) -> dict[str, Any]:
+        return {k: v for k, v in self.options.items() if not k.startswith("head.")}
+
+    @property
+    def head_options(self) -> dict[str, Any]:
+        prefix = "head."
+        return {k[len(prefix) :]: v for k, v in self.options.items() if k.startswith(prefix)}
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run, canonical: two runs with equal configurations give equal numbers.
+
+    Attributes:
+        label: the name it is compared under.
+        strategy: name and all options, defaults included.
+        head: name and all options (empty for baselines).
+        seed: the study's seed; initialisation and data order are drawn from it apart.
+        data: digest of the dataset.
+        task: the label space.
+        model: fingerprint of the encoder (empty where none is used).
+        settings: batch size, length limit, precision, metric and the like.
+        by_rule: which options and settings follow from data and encoder rather than from the user;
+            not part of the identity, since the numbers are the same either way.
+    """
+
+    label: str
+    strategy: dict[str, Any]
+    head: dict[str, Any]
+    seed: int
+    data: str
+    task: dict[str, Any]
+    model: str
+    settings: dict[str, Any]
+    format: int = FORMAT
+    by_rule: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def fingerprint(self) -> str:
+        identity = {k: v for k, v in self.to_json().items() if k != "by_rule"}
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def seeds(self) -> dict[str, int]:
+        """Seeds for initialisation (and dropout) and for the order of the data."""
+        init, order = np.random.SeedSequence(self.seed).generate_state(2)
+        return {"init": int(init), "order": int(order)}
+
+
+def check_candidates(members: Sequence[Candidate]) -> list[Strategy | Baseline]:
+    """Builds every member, so that all faults are found before any weights load.
+
+    Raises:
+        ConfigError: with every fault of every member.
+    """
+    made: list[Strategy | Baseline] = []
+    labels: list[str] = []
+    faults: list[str] = []
+    for member in members:
+        try:
+            made.append(member.create())
+            labels.append(member.label or made[-1].label)
+            if not member.is_baseline:
+                member.create_head({})
+        except ConfigError as error:
+            faults += error.faults
+    faults += [
+        f"two members are called {label!r}: give one another label"
+        for label in sorted({label for label in labels if labels.count(label) > 1})
+    ]
+    if faults:
+        raise ConfigError(list(dict.fromkeys(faults)))
+    return made
+
+
+def assign_options(members: Sequence[Candidate], settings: Mapping[str, Any]) -> list[Candidate]:
+    """Distributes `--set` values: `NAME` to all members that have it, `MEMBER.NAME` to one.
+
+    What is said to one member holds against what is said to all, whatever their order.
+
+    Raises:
+        ConfigError: if a value fits no member.
+    """
+    assigned = [dict(member.options) for member in members]
+    faults = []
+    own = tuple(f"{member.strategy}." for member in members)
+    for key, value in sorted(settings.items(), key=lambda item: item[0].startswith(own)):
+        fitting = [i for i, member in enumerate(members) if _fits(member, key)]
+        for i in fitting:
+            assigned[i][key.removeprefix(f"{members[i].strategy}.")] = value
+        if not fitting:
+            known = sorted({name for member in members for name in _names(member)})
+            faults.append(f"no chosen strategy has an option {key!r}. {did_you_mean(key, known)}")
+    if faults:
+        raise ConfigError(faults)
+    return [
+        Candidate(member.strategy, options, member.label, member.head)
+        for member, options in zip(members, assigned, strict=True)
+    ]
+
+
+def addressed(members: Sequence[Candidate], settings: Mapping[str, Any]) -> set[str]:
+    """Labels of the members that some of `settings` is meant for alone."""
+    found = set()
+    for key in settings:
+        fitting = [member for member in members if _fits(member, key)]
+        if len(fitting) == 1:
+            found.add(fitting[0].label or fitting[0].create().label)
+    return found
+
+
+def _names(member: Candidate) -> list[str]:
+    made = member.create()
+    heads = [] if member.is_baseline else option_names(HEADS.get(member.head))
+    return option_names(type(made)) + [f"head.{name}" for name in heads]
+
+
+def _fits(member: Candidate, key: str) -> bool:
+    return key.removeprefix(f"{member.strategy}.") in _names(member)

@@ -1,0 +1,143 @@
+"""What all runs of a study share: data, task, encoder, word pieces, cache."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from totune.data.examples import Dataset, Examples, SplitName
+from totune.encoders.loading import Loaded
+from totune.encoders.mixing import View
+from totune.features import FeatureCache, compute
+from totune.inputs.batches import Encodings, tokenize
+from totune.inputs.encoded import EncodedSplit, EncodingOptions, frame
+from totune.machine import Precision
+from totune.progress import Progress
+from totune.runs.callbacks import Callback
+from totune.runs.cautions import MANY_UNKNOWN, cautions
+from totune.strategies.defaults import TrainingFacts, batch_size
+from totune.tasks.base import Task
+from totune.training.devices import Devices
+from totune.training.inputs import Split
+from totune.training.trainer import TrainingSettings
+
+
+@dataclass
+class Context:
+    """What all runs of a study share: data, encoder, cache, settings.
+
+    Attributes:
+        dataset: the three splits as text.
+        task: the label space.
+        loaded: the pretrained encoder and its tokenizer; never trained itself.
+        max_length: the longest input, in word pieces.
+        split_seed: what fixed the splits that the data itself does not have.
+        batch_by_rule: whether the number of train rows decides the batch size.
+        callback: told how the runs go.
+    """
+
+    dataset: Dataset
+    task: Task
+    loaded: Loaded
+    cache: FeatureCache
+    settings: TrainingSettings
+    precision: Precision
+    max_length: int
+    devices: Devices
+    progress: Progress
+    split_seed: int = 0
+    batch_by_rule: bool = False
+    callback: Callback = field(default_factory=Callback)
+    _splits: dict[tuple[SplitName, EncodingOptions], Split] = field(default_factory=dict)
+
+    def split(self, name: SplitName, encoding_options: EncodingOptions) -> Split:
+        """A split tokenised as `encoding_options` says, once; tells how many texts were cut."""
+        examples = self.dataset.splits()[name]
+        # What does not concern this data must not tokenise it again.
+        joint = encoding_options.pair_encoding if examples.pairs is not None else "joint"
+        in_documents = examples.words is not None and examples.documents is not None
+        key = name, EncodingOptions(joint, encoding_options.document_context and in_documents)
+        if key not in self._splits:
+            units = frame(examples, self.loaded.tokenizer, self.max_length, key[1])
+            self._tell_truncated(name, units)
+            self._tell_unknown(name, units.pieces)
+            labels = examples.labels or ()
+            self._splits[key] = Split.labelled(name, units, self.task, labels)
+        return self._splits[key]
+
+    def with_splits(self, parts: Mapping[SplitName, Examples]) -> "Context":
+        """The same with other rows in these splits; label space and other splits stay."""
+        others = {key: split for key, split in self._splits.items() if key[0] not in parts}
+        rows = {**self.dataset.splits(), **parts}
+        dataset = replace(self.dataset, train=rows["train"], dev=rows["dev"], test=rows["test"])
+        settings = self.settings
+        if self.batch_by_rule:
+            rows_per_step = batch_size(len(dataset.train)) * self.devices.world
+            settings = replace(settings, train_batch_size=rows_per_step)
+        return replace(self, dataset=dataset, settings=settings, _splits=others)
+
+    @property
+    def facts(self) -> TrainingFacts:
+        """What the defaults of strategies follow from."""
+        data, encoder = self.dataset, self.loaded.encoder
+        width = None if encoder.reads_words else encoder.width
+        return TrainingFacts(len(data.train), len(data.dev), width, self.task.name)
+
+    @property
+    def tokenised(self) -> dict[tuple[SplitName, EncodingOptions], Split]:
+        """The splits that were tokenised so far."""
+        return dict(self._splits)
+
+    def truncated(self) -> dict[str, int]:
+        """How many inputs of each split were cut, as far as tokenised, at the most."""
+        found: dict[str, int] = {}
+        for (name, _), split in self._splits.items():
+            found[name] = max(found.get(name, 0), split.pieces.truncated)
+        return found
+
+    def cautions(self) -> list[str]:
+        """What many texts lose on the way to the encoder, as far as tokenised, with remedies."""
+        cut: dict[str, float] = {}
+        unknown: dict[str, float] = {}
+        for (name, _), split in self._splits.items():
+            pieces = split.pieces
+            cut[name] = max(cut.get(name, 0.0), pieces.truncated / len(pieces))
+            unknown[name] = max(unknown.get(name, 0.0), self._unknown(pieces))
+        return cautions(cut, unknown, self.max_length, self.loaded.encoder.max_length)
+
+    def _unknown(self, pieces: Encodings) -> float:
+        """The share of word pieces that the vocabulary does not have, special ones left aside."""
+        tokenizer = self.loaded.tokenizer
+        special = tokenizer.num_special_tokens_to_add(pieces.second_starts is not None)
+        own = len(pieces.input_ids) - len(pieces) * special
+        return float((pieces.input_ids == tokenizer.unk_token_id).sum()) / max(1, own)
+
+    def _tell_truncated(self, name: str, units: EncodedSplit) -> None:
+        pieces = units.pieces
+        if pieces.truncated:
+            at_limit = self.max_length >= self.loaded.encoder.max_length
+            remedy = "this encoder reads no more" if at_limit else "--max-length raises the limit"
+            share = 100 * pieces.truncated / len(pieces)
+            what = "rows" if len(pieces) == len(units) else "texts"  # of pairs encoded apart
+            self.progress.warn(
+                f"{pieces.truncated:,} of {len(pieces):,} {name} {what} ({share:.1f}%) are longer "
+                f"than {self.max_length} word pieces and were cut; {remedy}."
+            )
+
+    def _tell_unknown(self, name: str, pieces: Encodings) -> None:
+        share = self._unknown(pieces)
+        if share > MANY_UNKNOWN:
+            self.progress.warn(
+                f"{share:.1%} of the word pieces of {name} are not in the encoder's vocabulary; "
+                "--model names an encoder for the language and script of these texts."
+            )
+
+    def embed(self, examples: Examples) -> np.ndarray:
+        """Mean-pooled top-layer vectors [N, H] of the frozen encoder, from the cache."""
+        pieces = tokenize(examples, self.loaded.tokenizer, self.max_length)
+        encoder = self.loaded.encoder
+        view = View((encoder.depth,), "mean")
+        features = self.cache.features(encoder, pieces, view, self.precision, "sentence vectors")
+        if features is None:
+            features = compute(encoder, pieces, view, self.precision == "bf16")
+        return features.rows(np.arange(len(pieces)))[:, 0].float().numpy()

@@ -1,0 +1,85 @@
+"""Who does the work of a study: this process, several on this machine, or a cluster.
+
+A job is plain data that can be sent anywhere: it gets what the runs of a study share, and a store.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from totune.errors import RunError
+from totune.runs.context import Context
+from totune.runs.store import Store
+
+
+@dataclass(frozen=True)
+class Job(ABC):
+    """A piece of work that ends with a result.
+
+    Attributes:
+        title: what is said when it begins: "run 3/24: last-2, seed 1".
+    """
+
+    title: str
+
+    @property
+    def folder(self) -> str | None:
+        """The folder within the store in which it keeps its checkpoint and leaves its files.
+
+        An executor that works elsewhere brings it there and back. None if there is none.
+        """
+        return None
+
+    @abstractmethod
+    def run(self, context: Context, store: Store) -> Any:
+        """Does it.
+
+        What it returns can be sent between processes. A job that ended midway is done again from
+        its beginning, or from the checkpoint in its folder.
+        """
+
+    def fail(self, error: str, context: Context, store: Store) -> Any:
+        """Its result where it cannot be done, since each process that tried it has died.
+
+        Raises:
+            RunError: if a study cannot go on without it.
+        """
+        raise RunError(f"{self.title}: {error}")
+
+
+class Executor(ABC):
+    """Does jobs, one or several at once."""
+
+    @abstractmethod
+    def perform(
+        self,
+        jobs: Sequence[Job],
+        context: Context,
+        store: Store,
+        may_begin: Callable[[Job], bool] = lambda _: True,
+    ) -> Iterator[tuple[Job, Any]]:
+        """Begins jobs in their order, and gives each with its result as it comes.
+
+        Args:
+            jobs: what is to be done.
+            context: what they share.
+            store: where their files belong.
+            may_begin: asked right before a job begins; one that may not is left out.
+        """
+
+
+class Here(Executor):
+    """One job after the other, in this process."""
+
+    def perform(
+        self,
+        jobs: Sequence[Job],
+        context: Context,
+        store: Store,
+        may_begin: Callable[[Job], bool] = lambda _: True,
+    ) -> Iterator[tuple[Job, Any]]:
+        for job in jobs:
+            if may_begin(job):
+                context.progress.say(job.title)
+                yield job, job.run(context, store)

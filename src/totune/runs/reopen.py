@@ -1,0 +1,130 @@
+"""A study opened again: its data and encoder, and the models its runs have trained."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from totune.errors import ConfigError
+from totune.model import Model
+from totune.progress import Progress
+from totune.registry import build
+from totune.runs.config import RunConfig
+from totune.runs.context import Context
+from totune.runs.prepare import Settings, prepare
+from totune.runs.records import RunRecord, StudyInfo
+from totune.runs.run import TRAINED, build_model
+from totune.runs.store import Store
+from totune.strategies.base import STRATEGIES, Strategy
+from totune.tasks.base import task_from_json
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run whose weights were kept."""
+
+    record: RunRecord
+    config: RunConfig
+    strategy: Strategy
+    weights: Path
+
+    def model(self, context: Context) -> Model:
+        """The model as the run has trained it."""
+        return trained_model(self.config, self.strategy, context, self.weights)[0]
+
+
+def trained_model(
+    config: RunConfig, strategy: Strategy, context: Context, weights: Path
+) -> tuple[Model, dict[str, Tensor]]:
+    """A run's model with its trained weights, and those weights by name.
+
+    Args:
+        config: of the run.
+        strategy: of the run.
+        context: what the runs of its study share.
+        weights: the folder that `run` kept them in.
+    """
+    model, _ = build_model(config, strategy, context)
+    trained = load_file(weights / TRAINED)
+    for name, parameter in model.unique_parameters().items():
+        if name in trained:
+            parameter.data.copy_(trained[name])
+    return model, trained
+
+
+def reopen(
+    folder: Path, data: str | Path, changes: Mapping[str, Any], progress: Progress
+) -> tuple[Context, StudyInfo, list[RunRecord]]:
+    """What the runs of a study share, from its own settings.
+
+    Args:
+        folder: the study's.
+        data: what it was made of; `study.json` knows its content, not its place.
+        changes: settings that differ now, such as where the encoder lies.
+        progress: told of everything that goes on.
+
+    Raises:
+        ConfigError: if the folder holds no study, or one of other data or another encoder.
+    """
+    store = Store(folder)
+    info = store.info()
+    settings = {**info.settings, **changes, "seeds": info.seeds}
+    context = prepare(data, build(Settings, settings, "study"), progress)
+    others = []
+    if context.dataset.digest() != info.data["digest"]:
+        others.append(f"its data ({info.name}) is not what {data} holds")
+    if context.loaded.encoder.fingerprint() != info.model["fingerprint"]:
+        others.append(f"its encoder ({info.model['name']}) is not {context.loaded.reference}")
+    if others:
+        raise ConfigError(f"{folder} is another study: {' and '.join(others)}.")
+    # Runs of an older version may count their classes in another order.
+    context.task = task_from_json(info.data["task"])
+    found = (store.record(fingerprint) for fingerprint in info.runs)
+    return context, info, [record for record in found if record is not None]
+
+
+def finished_runs(
+    folder: Path, records: Sequence[RunRecord], labels: Sequence[str], progress: Progress
+) -> list[FinishedRun]:
+    """The runs of these strategies whose weights were kept; tells of those that are left out.
+
+    Args:
+        folder: the study's.
+        records: its runs.
+        labels: of strategies; all where there is none.
+        progress: told what is missing.
+
+    Raises:
+        ConfigError: if no run of the study is of a strategy of that name.
+    """
+    known = list(dict.fromkeys(record.strategy for record in records))
+    unknown = [label for label in labels if label not in known]
+    if unknown:
+        told = ", ".join(known) or "none, since no run has ended"
+        raise ConfigError(f"{folder} has no strategy {unknown[0]!r}. Known: {told}.")
+    wanted = [record for record in records if not labels or record.strategy in labels]
+    failed = [f"{each.strategy} seed {each.seed}" for each in wanted if each.status == "failed"]
+    if failed:
+        progress.warn(f"Runs that failed are left out: {', '.join(failed)}.")
+    store = Store(folder)
+    finished = (_finished(record, store) for record in wanted if record.status == "finished")
+    runs = [run for run in finished if run is not None]
+    kept = [run for run in runs if (run.weights / TRAINED).is_file()]
+    if len(kept) < len(runs):
+        progress.warn(
+            f"The weights of {len(runs) - len(kept)} of {len(runs)} runs were not kept, so they "
+            "are left out. totune compare --keep-weights all keeps those of every seed."
+        )
+    return kept
+
+
+def _finished(record: RunRecord, store: Store) -> FinishedRun | None:
+    """A run of a strategy; None for a baseline."""
+    config = RunConfig(**record.config)
+    if config.strategy["name"] not in STRATEGIES.names():
+        return None
+    strategy = STRATEGIES.create(config.strategy["name"], config.strategy["options"])
+    return FinishedRun(record, config, strategy, store.weights(record.fingerprint))

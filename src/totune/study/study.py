@@ -1,0 +1,154 @@
+"""A study read back from its folder: records, table, advice, report."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from totune.advice import Advice, Ensemble, advise, find_ensembles
+from totune.analyses.findings import sections
+from totune.export import is_model
+from totune.outputs import check_reports
+from totune.racing.records import Race, read_race
+from totune.report.comparison import comparison_table
+from totune.report.formatting import duration, score, spread
+from totune.report.groups import Runs, by_strategy, summaries
+from totune.report.race_section import race_section
+from totune.report.search_section import search_section
+from totune.report.table import Table
+from totune.report.write import ReportPaths, write_report
+from totune.runs.records import RunRecord, StudyInfo
+from totune.runs.store import Store
+from totune.search.findings import read_searches
+from totune.search.outcomes import applied
+from totune.search.records import SearchRecord
+from totune.statistics import Summary
+
+BEST = "best"
+
+
+class Study:
+    """A study's folder, read: records, statistics, advice, the best model.
+
+    Args:
+        folder: where `compare` put it.
+
+    Raises:
+        ConfigError: if the folder holds no study.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self._store = Store(self.folder)
+        self.info: StudyInfo = self._store.info()
+        order = {name: place for place, name in enumerate(self.info.strategies)}
+        found = [self._store.record(fingerprint) for fingerprint in self.info.runs]
+        kept = [record for record in found if record is not None]
+        self.records: list[RunRecord] = sorted(kept, key=lambda r: (order[r.strategy], r.seed))
+
+    @cached_property
+    def advice(self) -> Advice:
+        """What the records say about the question."""
+        tolerance = float(self.info.settings["tolerance"])
+        metric, searches = self.info.metric, self.searches
+        raced = None if self.race is None else self.race.raced()
+        found = advise(self.records, self._predictions, metric, tolerance, searches, raced)
+        return replace(found, caveats=(*found.caveats, *self.info.data.get("cautions", ())))
+
+    @cached_property
+    def race(self) -> Race | None:
+        """The race that led to these runs, or None."""
+        return read_race(self.folder) if self.info.settings.get("race") else None
+
+    @cached_property
+    def searches(self) -> list[SearchRecord]:
+        """The searches that led to these runs."""
+        return applied(read_searches(self.folder), self.info.strategies, self.records)
+
+    @cached_property
+    def ensembles(self) -> tuple[Ensemble, ...]:
+        """What runs score together."""
+        return find_ensembles(self.records, self._predictions, self.info.metrics)
+
+    @cached_property
+    def _predictions(self) -> dict[str, dict[str, np.ndarray]]:
+        """The arrays of every run, by fingerprint."""
+        return {record.fingerprint: self._store.predictions(record) for record in self.records}
+
+    def table(self) -> Table:
+        """The main comparison as plain data."""
+        return comparison_table(self.info, self.records, self.advice)
+
+    def report(self) -> ReportPaths:
+        """Writes `report.html` and `report.md` anew from the records.
+
+        Raises:
+            ConfigError: if files of these names are not of totune.
+        """
+        check_reports(self.folder)
+        return write_report(
+            self.folder,
+            self.info,
+            self.records,
+            self.advice,
+            [
+                race_section(self.race),
+                search_section(self.searches, self.info.strategies),
+                *sections(self.folder, self.records),
+            ],
+            self.ensembles,
+        )
+
+    @property
+    def best(self) -> Path:
+        """The folder of the recommended model, for `totune.load`."""
+        return self.folder / BEST
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything a program wants to know: the answer, the means, the places."""
+        return {
+            "folder": str(self.folder),
+            "report": str(self.folder / "report.html"),
+            "best": str(self.best) if is_model(self.best) else None,
+            "metric": self.info.metric,
+            "advice": self.advice.to_json(),
+            "strategies": [_costs(group) for group in by_strategy(self.info, self.records)],
+            "ensembles": [ensemble.to_json() for ensemble in self.ensembles],
+            "runs": [
+                {"strategy": r.strategy, "seed": r.seed, "status": r.status, "test": r.test}
+                for r in self.records
+            ],
+        }
+
+
+def _costs(group: Runs) -> dict[str, Any]:
+    """What a run of a strategy costs, as means over its usable runs; None where none recorded it.
+
+    `seconds` are of training and of the features it reads; the others are named as in `Costs`.
+    """
+    names = ("trainable_parameters", "total_parameters", "peak_memory_bytes", "storage_bytes")
+    means = {name: group.cost(name) for name in (*names, "latency_milliseconds")}
+    counted = {"strategy": group.strategy, "usable_runs": len(group.usable)}
+    return counted | {"seconds": group.seconds()} | means
+
+
+def summary_rows(records: Sequence[RunRecord], info: StudyInfo) -> list[dict[str, str]]:
+    """One row per strategy for the live table: runs, mean and spread of each metric, seconds."""
+    rows, groups = [], by_strategy(info, records)
+    scores = {metric: summaries(info, groups, metric) for metric in info.metrics}
+    for group in groups:
+        row = {"strategy": group.strategy, "runs": f"{len(group.usable)}/{len(info.seeds)}"}
+        row |= {f"test {m}": _mean_text(m, scores[m].get(group.strategy)) for m in info.metrics}
+        row["time per run"] = duration(group.seconds())
+        rows.append(row)
+    return rows
+
+
+def _mean_text(metric: str, found: Summary | None) -> str:
+    if found is None:
+        return score(metric, None)
+    mean = score(metric, found.mean)
+    return mean if found.n < 2 else f"{mean} ± {spread(metric, found.std)}"
