@@ -38,9 +38,8 @@ from totune.data.splits import strata
 from totune.progress import Progress
 from totune.runs.config import Candidate
 from totune.runs.context import Context
-from totune.runs.prepare import Settings, configurations, prepare
-from totune.runs.run import build_model, encoding_options_of
-from totune.strategies.base import Strategy
+from totune.runs.prepare import Settings, prepare
+from totune.runs.run import configure
 from totune.strategies.defaults import batch_size
 from totune.study.study import Study
 from totune.tasks.base import TASKS
@@ -178,11 +177,11 @@ def measure(point: Point, context: Context) -> dict[str, Any]:
     """Trains a point and scores it on test, in its best and in its last state."""
     batch = point.batch or batch_size(len(context.dataset.train))
     context = replace(context, settings=replace(context.settings, train_batch_size=batch))
-    [(config, strategy)] = configurations([point.member()], [point.seed], context)
-    assert isinstance(strategy, Strategy)
+    [run] = configure([point.member()], [point.seed], context)
+    spec = run.spec(context)
     began = time.perf_counter()
-    model, plan = build_model(config, strategy, context)
-    encoding_options = encoding_options_of(config, strategy, context)
+    model, plan = spec.build(run.config.seeds["init"])
+    encoding_options = spec.encoding_options
     train, dev, test = (context.split(name, encoding_options) for name in ("train", "dev", "test"))
     metric, last = context.settings.metric, {}
 
@@ -201,10 +200,10 @@ def measure(point: Point, context: Context) -> dict[str, Any]:
             last["test"], last["degenerate"] = score()
 
     trainer = Trainer(
-        model, train, dev, context.settings, config.seeds["order"],
-        cache=context.cache, devices=context.devices, on_epoch=on_epoch,
+        model, train, dev, context.settings, run.config.seeds["order"],
+        cache=context.cache, devices=context.devices,
     )  # fmt: skip
-    history = trainer.fit(plan)
+    history = trainer.fit(plan, on_epoch=on_epoch)
     ended_best = history.best == len(history.epochs) - 1 and "test" in last
     test_best, degenerate = (last["test"], last["degenerate"]) if ended_best else score()
     context.cache.release()

@@ -75,8 +75,7 @@ def epoch_seconds(
         seconds.append(trainer.history.step_seconds - before)
         before = trainer.history.step_seconds
 
-    trainer.on_epoch = note
-    trainer.fit(chosen.plan(model))
+    trainer.fit(chosen.plan(model), on_epoch=note)
     return seconds
 
 

@@ -78,8 +78,8 @@ def measure(
     settings = TrainingSettings(task.metrics[0], BATCH)
     trainer = Trainer(model, train, dev, settings, 0, cache=cache)
     seconds: list[float] = []
-    trainer.on_epoch = lambda _: seconds.append(trainer.history.step_seconds)
-    trainer.fit(strategy.plan(model))
+    plan = strategy.plan(model)
+    trainer.fit(plan, on_epoch=lambda _: seconds.append(trainer.history.step_seconds))
     source = open_source(train, model, cache, model.freeze_prefix(), training=True)
     read_alone(source)
     reading = min(read_alone(source) for _ in range(3))

@@ -194,12 +194,10 @@ def fit(
         settings or tiny.settings,
         order_seed,
         cache=cache,
-        checkpoint=checkpoint,
-        on_epoch=on_epoch,
         progress=progress,
     )
     torch.manual_seed(7)
-    trainer.fit(plan)
+    trainer.fit(plan, checkpoint, on_epoch)
     return trainer
 
 

@@ -5,8 +5,8 @@
     study = totune.compare("reviews.csv", strategies=["feature-extraction", "fine-tuning"])
     print(study.advice)
 
-`compare`, `train`, `load`, `merge` and `extract_features` are imported from `totune.api` on first
-use, so that `import totune` and the command line's `--help` do not wait for PyTorch.
+What the package offers is imported from `totune.api` on first use, so that `import totune` and the
+command line's `--help` do not wait for PyTorch.
 """
 
 import importlib
@@ -15,9 +15,28 @@ from typing import TYPE_CHECKING, Any
 from totune._version import __version__
 
 if TYPE_CHECKING:
-    from totune.api import compare, extract_features, load, merge, train
+    from totune.api import (
+        Callback,
+        Predictor,
+        Study,
+        compare,
+        extract_features,
+        load,
+        merge,
+        train,
+    )
 
-__all__ = ["__version__", "compare", "extract_features", "load", "merge", "train"]
+__all__ = [
+    "Callback",
+    "Predictor",
+    "Study",
+    "__version__",
+    "compare",
+    "extract_features",
+    "load",
+    "merge",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

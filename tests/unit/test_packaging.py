@@ -80,5 +80,5 @@ def test_an_unknown_attribute_is_named():
 
 
 def test_the_public_names_are_listed():
-    public = ["compare", "extract_features", "load", "merge", "train"]
-    assert dir(totune) == ["__version__", *public]
+    classes, calls = ["Callback", "Predictor", "Study"], ["compare", "extract_features", "load"]
+    assert dir(totune) == [*classes, "__version__", *calls, "merge", "train"]

@@ -1,6 +1,5 @@
 """Cost of labels: what each strategy scores with few training rows, with more, with all."""
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,10 +21,10 @@ from totune.registry import build
 from totune.report.document import Section
 from totune.runs.config import Candidate
 from totune.runs.context import Context
-from totune.runs.execute import Runs, check_plans, execute, tokenize_splits
-from totune.runs.prepare import Settings, configurations, prepare
+from totune.runs.prepare import Settings, prepare
 from totune.runs.records import RunRecord
-from totune.runs.run import build_model
+from totune.runs.run import Run, Runs, configure
+from totune.runs.runner import Runner, check_plans, tokenize_splits
 from totune.runs.store import Store
 from totune.strategies.base import Count, Strategy
 from totune.strategies.coverage import trained_names
@@ -96,10 +95,10 @@ class LabelCost(Analysis[Bench]):
         context = material.context
         sizes = self._fitting(context, progress)
         members, seeds = self._members(context, material.settings)
-        runs = configurations(members, seeds[:1], context)
+        runs = configure(members, seeds[:1], context)
         check_plans(runs, context)
         tokenize_splits(runs, context)
-        untuned = [config.label for config, made in runs if not _tunes(config, made, context)]
+        untuned = [run.label for run in runs if not _tunes(run, context)]
         found = [
             measured
             for size in sizes
@@ -181,11 +180,11 @@ def _least(context: Context) -> int:
     return context.task.outputs if context.task.name == "classification" else 2
 
 
-def _tunes(config: Any, made: Any, context: Context) -> bool:
-    """Whether a member trains something inside the encoder."""
-    if not isinstance(made, Strategy):
+def _tunes(run: Run, context: Context) -> bool:
+    """Whether a method trains something inside the encoder."""
+    if not isinstance(run.method, Strategy):
         return False
-    model, plan = build_model(config, made, context)
+    model, plan = run.spec(context).check()
     own = ("mixing.", "head.")  # the rest of a model is its encoder
     return any(not name.startswith(own) for name in trained_names(model, plan))
 
@@ -195,24 +194,23 @@ def _measure(
 ) -> Iterator[Measured]:
     """The runs of one size and seed; trained weights are of no further use and not kept."""
     context = subset(bench.context, size, seed)
-    runs = configurations(members, [seed], context)
+    runs = configure(members, [seed], context)
     stores = (Store(bench.folder), Store(bench.folder / SIZES / str(size)))
-    missing = [each for each in runs if _finished(each[0].fingerprint, stores) is None]
+    missing = [each for each in runs if _finished(each.fingerprint, stores) is None]
     if missing:
         bench.context.progress.say(f"{size:,} training rows, seed {seed}")
     _execute(missing, context, stores[1])
-    for config, _ in runs:
-        store = _finished(config.fingerprint, stores) or stores[1]
-        record = store.record(config.fingerprint)
+    for run in runs:
+        store = _finished(run.fingerprint, stores) or stores[1]
+        record = store.record(run.fingerprint)
         assert record is not None, "it has just run"
         arrays = store.predictions(record) if record.status == "finished" else None
         yield Measured(size, len(context.dataset.train), record, arrays)
 
 
 def _execute(runs: Runs, context: Context, store: Store) -> None:
-    for record in execute(runs, context, store):
-        if context.devices.is_main:
-            shutil.rmtree(store.weights(record.fingerprint), ignore_errors=True)
+    runner = Runner(context, store)
+    runner.drop_weights(runner.execute(runs))
     context.devices.wait()  # all read what the main process wrote
 
 

@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from totune.baselines.base import Baseline
 from totune.data.examples import TaskName
 from totune.data.sources import load_dataset
 from totune.data.tag_schemes import Scheme
@@ -16,12 +15,10 @@ from totune.encoders.sources import DEFAULT_ENCODER
 from totune.errors import ConfigError
 from totune.features import FeatureCache
 from totune.machine import choose_precision, keep_freed_memory
-from totune.model import wants_of
 from totune.progress import Progress
-from totune.registry import did_you_mean, options_of
-from totune.runs.config import Candidate, RunConfig, assign_options, check_candidates
+from totune.registry import did_you_mean
+from totune.runs.config import Candidate, assign_options, check_candidates
 from totune.runs.context import Context
-from totune.strategies.base import Strategy
 from totune.strategies.defaults import batch_size
 from totune.tasks.base import TASKS, Task
 from totune.training.devices import Devices
@@ -338,47 +335,3 @@ def check_metric(name: str | None, task: Task) -> str:
         hint = did_you_mean(name, task.metrics)
         raise ConfigError(f"metric {name!r} is none of the task {task.name}. {hint}")
     return name
-
-
-def configurations(
-    members: Sequence[Candidate], seeds: Sequence[int], context: Context
-) -> list[tuple[RunConfig, Strategy | Baseline]]:
-    """Every run of a study, seed by seed, so that a study cut short compares equals."""
-    rows = [(member, member.create(context.facts)) for member in members]
-    fingerprint = context.loaded.encoder.fingerprint()
-    return [
-        (_configuration(member, made, seed, fingerprint, context), made)
-        for seed in seeds
-        for member, made in rows
-    ]
-
-
-def _configuration(
-    member: Candidate, made: Strategy | Baseline, seed: int, fingerprint: str, context: Context
-) -> RunConfig:
-    head: dict[str, Any] = {}
-    used = not isinstance(made, Baseline) or made.needs_encoder
-    settings: dict[str, Any] = {}
-    by_rule: list[str] = []
-    if used:
-        settings = {"max_length": context.max_length, "precision": context.precision}
-    if used and isinstance(made, Baseline) and context.dataset.train.pairs is not None:
-        settings["pair_encoding"] = "separate"  # was joint once: those runs are others
-    if isinstance(made, Strategy):
-        wants = wants_of(member.create_head({}), context.task)
-        chosen = member.create_head(made.head_defaults(context.loaded.encoder, wants))
-        head = {"name": chosen.name, "options": options_of(chosen)}
-        settings |= asdict(context.settings)
-        by_rule = sorted(member.by_rule(made, context.facts))
-        by_rule += ["per_device_train_batch_size"] * context.batch_by_rule
-    return RunConfig(
-        label=member.label or made.label,
-        strategy={"name": made.name, "options": options_of(made)},
-        head=head,
-        seed=seed,
-        data=context.dataset.digest(),
-        task=context.task.to_json(),
-        model=fingerprint if used else "",
-        settings=settings,
-        by_rule=by_rule,
-    )

@@ -5,54 +5,38 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file
-from torch import Tensor
-
 from totune.errors import ConfigError
 from totune.model import Model
 from totune.progress import Progress
 from totune.registry import build
 from totune.runs.config import RunConfig
 from totune.runs.context import Context
+from totune.runs.model_spec import strategy_of
 from totune.runs.prepare import Settings, prepare
 from totune.runs.records import RunRecord, StudyInfo
-from totune.runs.run import TRAINED, build_model
+from totune.runs.run import TRAINED, Run
 from totune.runs.store import Store
-from totune.strategies.base import STRATEGIES, Strategy
+from totune.strategies.base import STRATEGIES
 from totune.tasks.base import task_from_json
 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run whose weights were kept."""
+    """A strategy's run whose weights were kept.
+
+    Attributes:
+        record: what it left behind.
+        run: what it was.
+        weights: the folder of its trained parameters.
+    """
 
     record: RunRecord
-    config: RunConfig
-    strategy: Strategy
+    run: Run
     weights: Path
 
     def model(self, context: Context) -> Model:
         """The model as the run has trained it."""
-        return trained_model(self.config, self.strategy, context, self.weights)[0]
-
-
-def trained_model(
-    config: RunConfig, strategy: Strategy, context: Context, weights: Path
-) -> tuple[Model, dict[str, Tensor]]:
-    """A run's model with its trained weights, and those weights by name.
-
-    Args:
-        config: of the run.
-        strategy: of the run.
-        context: what the runs of its study share.
-        weights: the folder that `run` kept them in.
-    """
-    model, _ = build_model(config, strategy, context)
-    trained = load_file(weights / TRAINED)
-    for name, parameter in model.unique_parameters().items():
-        if name in trained:
-            parameter.data.copy_(trained[name])
-    return model, trained
+        return self.run.trained_model(context, self.weights)[0]
 
 
 def reopen(
@@ -126,5 +110,5 @@ def _finished(record: RunRecord, store: Store) -> FinishedRun | None:
     config = RunConfig(**record.config)
     if config.strategy["name"] not in STRATEGIES.names():
         return None
-    strategy = STRATEGIES.create(config.strategy["name"], config.strategy["options"])
-    return FinishedRun(record, config, strategy, store.weights(record.fingerprint))
+    run = Run(config, strategy_of(config.strategy))
+    return FinishedRun(record, run, store.weights(record.fingerprint))

@@ -1,27 +1,27 @@
-"""One run: one task, one strategy (or baseline), one seed, from its configuration to its record."""
+"""A run: one strategy or baseline under one seed, from its configuration to its record."""
 
-import copy
 import tempfile
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from totune.baselines.base import Baseline, FittedBaseline
 from totune.data.examples import Examples
-from totune.errors import ConfigError, TotuneError
-from totune.heads.base import HEADS, Head, InputKind
-from totune.inputs.encoded import EncodingOptions, PairEncoding, frame
+from totune.errors import TotuneError
+from totune.inputs.encoded import EncodingOptions, frame
 from totune.machine import peak_memory, reset_peak_memory
-from totune.model import Model, wants_of
-from totune.runs.config import RunConfig
+from totune.model import Model
+from totune.registry import options_of
+from totune.runs.config import Candidate, RunConfig
 from totune.runs.context import Context
+from totune.runs.model_spec import ModelSpec, head_of
 from totune.runs.records import Costs, RunRecord
 from totune.runs.store import Store
 from totune.strategies.base import Strategy
@@ -37,105 +37,166 @@ TRAINED = "trained.safetensors"
 
 
 @dataclass(frozen=True)
-class _Result:
-    """What the two kinds of runs hand over to be recorded."""
+class Run:
+    """What one run is, as plain data that can be sent to another process.
 
-    dev: np.ndarray  # outputs [P, C]
-    test: np.ndarray
-    costs: Costs
-    fields: dict[str, Any]
-    save_weights: Callable[[Path], None]
+    What it shares with the other runs of a study, the `Context`, and where its files belong, the
+    `Store`, it gets when it is executed.
 
-
-def run(
-    config: RunConfig, member: Strategy | Baseline, context: Context, store: Store
-) -> RunRecord:
-    """Runs one configuration and stores its record.
-
-    A fault of the run itself becomes a record with status "failed"; an interruption leaves the
-    checkpoint of the last finished epoch behind. Of several processes only the main one writes.
+    Attributes:
+        config: everything that its numbers depend on.
+        method: the strategy or baseline with its options.
     """
-    context.callback.on_run_begin(config)
-    try:
-        if isinstance(member, Baseline):
-            result = _run_baseline(config, member, context)
-        else:
-            result = _run_strategy(config, member, context, store)
-    except (TotuneError, RuntimeError, ValueError, MemoryError) as error:
-        kind = "" if isinstance(error, TotuneError) else f"{type(error).__name__}: "
-        return save_failure(config, f"{kind}{error}", context, store)
-    constant = isinstance(member, Baseline) and not member.reads_text
-    record, arrays = _score(config, context, result, constant)
-    if context.devices.is_main:
-        result.save_weights(store.weights(config.fingerprint))
-        store.save(record, arrays)
-    context.callback.on_run_end(record)
-    return record
 
+    config: RunConfig
+    method: Strategy | Baseline
 
-def save_failure(config: RunConfig, error: str, context: Context, store: Store) -> RunRecord:
-    """Stores and gives the record of a run that failed, with the reason."""
-    record = _record(config, context, status="failed", error=error)
-    if context.devices.is_main:
-        store.save(record, {})
-    context.callback.on_run_end(record)
-    return record
+    @property
+    def label(self) -> str:
+        """The name that it is compared under."""
+        return self.config.label
 
+    @property
+    def seed(self) -> int:
+        return self.config.seed
 
-def build_model(
-    config: RunConfig, strategy: Strategy, context: Context
-) -> tuple[Model, list[Phase]]:
-    """A fresh model with the strategy's modules in it, and its plan.
+    @property
+    def fingerprint(self) -> str:
+        """The hash that names its folder."""
+        return self.config.fingerprint
 
-    Raises:
-        ConfigError: if head, task, data and strategy do not fit each other.
-    """
-    torch.manual_seed(config.seeds["init"])
-    head = HEADS.create(config.head["name"], config.head["options"])
-    wants = wants_of(head, context.task)
-    has_pairs = context.dataset.train.pairs is not None
-    encoder = copy.deepcopy(context.loaded.encoder)
-    check_pairs(head, wants, has_pairs, strategy.encoding_options(encoder, wants).pair_encoding)
-    readout = strategy.readout(encoder, wants)
-    model = Model(encoder, readout, head, context.task, context.precision)
-    strategy.prepare(model)
-    if model.encoder.max_length < context.max_length:  # something inserted takes places of its own
-        raise ConfigError(
-            f"{strategy.label}: beside what it inserts, the encoder has room for "
-            f"{model.encoder.max_length} word pieces, and inputs may have {context.max_length}. "
-            f"Use --max-length {model.encoder.max_length}."
+    def spec(self, context: Context) -> ModelSpec:
+        """What its model is made of; only of a strategy's run."""
+        assert isinstance(self.method, Strategy)
+        return ModelSpec(
+            self.method,
+            head_of(self.config.head),
+            context.task,
+            context.loaded.encoder,
+            context.precision,
+            context.max_length,
+            has_pairs=context.dataset.train.pairs is not None,
         )
-    return model, strategy.plan(model)
 
+    def execute(self, context: Context, store: Store) -> RunRecord:
+        """Trains, scores and stores the record.
 
-def encoding_options_of(config: RunConfig, strategy: Strategy, context: Context) -> EncodingOptions:
-    """How the rows of a run become encoder inputs."""
-    head = HEADS.create(config.head["name"], config.head["options"])
-    return strategy.encoding_options(context.loaded.encoder, wants_of(head, context.task))
+        A fault of the run itself becomes a record with status "failed"; an interruption leaves the
+        checkpoint of the last finished epoch behind. Of several processes only the main one writes.
+        """
+        context.callback.on_run_begin(self.config)
+        try:
+            if isinstance(self.method, Baseline):
+                result = _run_baseline(self.config, self.method, context)
+            else:
+                result = _run_strategy(self, context, store)
+        except (TotuneError, RuntimeError, ValueError, MemoryError) as error:
+            kind = "" if isinstance(error, TotuneError) else f"{type(error).__name__}: "
+            return self.fail(f"{kind}{error}", context, store)
+        constant = isinstance(self.method, Baseline) and not self.method.reads_text
+        record, arrays = _score(self.config, context, result, constant)
+        if context.devices.is_main:
+            result.save_weights(store.weights(self.fingerprint))
+            store.save(record, arrays)
+        context.callback.on_run_end(record)
+        return record
 
+    def fail(self, error: str, context: Context, store: Store) -> RunRecord:
+        """Stores and gives the record of a run that failed, with the reason."""
+        record = _record(self.config, context, status="failed", error=error)
+        if context.devices.is_main:
+            store.save(record, {})
+        context.callback.on_run_end(record)
+        return record
 
-def check_pairs(head: Head, wants: InputKind, has_pairs: bool, pair_encoding: PairEncoding) -> None:
-    """Refuses heads for pairs on single texts, and encodings of pairs that a head cannot read.
+    def fit(self, context: Context, checkpoint: Path | None) -> "Fitted":
+        """Trains a strategy's model on the train split and scores epochs on dev; sees no test rows.
 
-    Raises:
-        ConfigError: with the remedy.
-    """
-    reads_pairs = wants in ("pair", "pooled-pair")
-    if reads_pairs and not has_pairs:
-        raise ConfigError(
-            f"head {head.name!r} compares two texts, and this data has one per row: name the "
-            "second with --pair, or use another head."
+        Args:
+            context: what the runs of its study share.
+            checkpoint: where the state is kept between epochs, to continue from; None keeps none.
+        """
+        spec = self.spec(context)
+        model, plan = spec.build(self.config.seeds["init"])
+        trainer = Trainer(
+            model,
+            context.split("train", spec.encoding_options),
+            context.split("dev", spec.encoding_options),
+            context.settings,
+            self.config.seeds["order"],
+            cache=context.cache,
+            devices=context.devices,
+            progress=context.progress,
         )
-    if wants == "pooled-pair" and pair_encoding == "joint":
-        raise ConfigError(
-            f"pair_encoding=joint: head {head.name!r} compares vectors of texts that were encoded "
-            "apart. Leave pair_encoding out, or use another head."
+        history = trainer.fit(
+            plan, checkpoint, lambda epoch: context.callback.on_epoch_end(self.config, epoch)
         )
-    if has_pairs and not reads_pairs and pair_encoding == "separate":
-        raise ConfigError(
-            f"pair_encoding=separate: head {head.name!r} reads one text and would see half of each "
-            "pair. Use pair_encoding=joint, or a head for pairs."
+        return Fitted(model, plan, history, spec.encoding_options)
+
+    def trained_model(
+        self, context: Context, weights: Path
+    ) -> tuple[Model, dict[str, torch.Tensor]]:
+        """The model with the weights that it has trained, and those weights by name.
+
+        Args:
+            context: what the runs of its study share.
+            weights: the folder that `execute` kept them in.
+        """
+        model, _ = self.spec(context).build(self.config.seeds["init"])
+        trained = load_file(weights / TRAINED)
+        for name, parameter in model.unique_parameters().items():
+            if name in trained:
+                parameter.data.copy_(trained[name])
+        return model, trained
+
+
+Runs = Sequence[Run]
+
+
+def configure(candidates: Sequence[Candidate], seeds: Sequence[int], context: Context) -> list[Run]:
+    """Every run of a study, seed by seed, so that a study cut short compares equals."""
+    pairs = context.dataset.train.pairs is not None
+    first = [_configure(candidate, context, pairs) for candidate in candidates]
+    return [_with_seed(run, seed) for seed in seeds for run in first]
+
+
+def _with_seed(run: Run, seed: int) -> Run:
+    """The same run under another seed."""
+    return replace(run, config=replace(run.config, seed=seed))
+
+
+def _configure(candidate: Candidate, context: Context, pairs: bool) -> Run:
+    """The run of a candidate under seed 0."""
+    data, encoder = context.dataset, context.loaded.encoder
+    common: dict[str, Any] = {"seed": 0, "data": data.digest(), "task": context.task.to_json()}
+    read = {"max_length": context.max_length, "precision": context.precision}
+    if candidate.is_baseline:
+        baseline = candidate.create()
+        assert isinstance(baseline, Baseline)
+        embeds = baseline.needs_encoder
+        apart = {"pair_encoding": "separate"} if embeds and pairs else {}  # was joint once
+        config = RunConfig(
+            label=candidate.label or baseline.label,
+            strategy={"name": baseline.name, "options": options_of(baseline)},
+            head={},
+            model=encoder.fingerprint() if embeds else "",
+            settings=read | apart if embeds else {},
+            **common,
         )
+        return Run(config, baseline)
+    spec = ModelSpec.of_candidate(candidate, context.facts, context.task, encoder)
+    strategy, head = spec.to_json()
+    decided = sorted(candidate.by_rule(spec.strategy, context.facts))
+    config = RunConfig(
+        label=candidate.label or spec.strategy.label,
+        strategy=strategy,
+        head=head,
+        model=encoder.fingerprint(),
+        settings=read | asdict(context.settings),
+        by_rule=decided + ["per_device_train_batch_size"] * context.batch_by_rule,
+        **common,
+    )
+    return Run(config, spec.strategy)
 
 
 @dataclass(frozen=True)
@@ -148,36 +209,21 @@ class Fitted:
     encoding_options: EncodingOptions
 
 
-def fit(config: RunConfig, strategy: Strategy, context: Context, checkpoint: Path | None) -> Fitted:
-    """Trains a configuration on the train split, watched on dev; looks at nothing else.
+@dataclass(frozen=True)
+class _Result:
+    """What the two kinds of runs hand over to be recorded."""
 
-    Args:
-        config: of the run.
-        strategy: of the run.
-        context: what the runs of its study share.
-        checkpoint: where the state is kept between epochs, to continue from; None keeps none.
-    """
-    model, plan = build_model(config, strategy, context)
-    encoding_options = encoding_options_of(config, strategy, context)
-    trainer = Trainer(
-        model,
-        context.split("train", encoding_options),
-        context.split("dev", encoding_options),
-        context.settings,
-        config.seeds["order"],
-        cache=context.cache,
-        checkpoint=checkpoint,
-        devices=context.devices,
-        progress=context.progress,
-        on_epoch=lambda epoch: context.callback.on_epoch_end(config, epoch),
-    )
-    return Fitted(model, plan, trainer.fit(plan), encoding_options)
+    dev: np.ndarray  # outputs [P, C]
+    test: np.ndarray
+    costs: Costs
+    fields: dict[str, Any]
+    save_weights: Callable[[Path], None]
 
 
-def _run_strategy(config: RunConfig, strategy: Strategy, context: Context, store: Store) -> _Result:
+def _run_strategy(run: Run, context: Context, store: Store) -> _Result:
     reset_peak_memory(context.devices.device)
     context.cache.begin_account()
-    fitted = fit(config, strategy, context, store.checkpoint(config.fingerprint))
+    fitted = run.fit(context, store.checkpoint(run.fingerprint))
     model, plan, history = fitted.model, fitted.plan, fitted.history
     encoding_options = fitted.encoding_options
     dev, test = (
@@ -234,7 +280,7 @@ def _run_baseline(config: RunConfig, baseline: Baseline, context: Context) -> _R
 
 
 def plan_until(plan: list[Phase], phase: str) -> list[Phase]:
-    """The phases up to the one of the best epoch: what later ones trained is not kept."""
+    """The phases up to the one of the kept epoch: what later ones trained is not kept."""
     names = [each.name for each in plan]
     return plan[: names.index(phase) + 1]
 

@@ -18,7 +18,7 @@ from totune.errors import ConfigError
 from totune.progress import Progress
 from totune.runs.config import Candidate
 from totune.runs.context import Context
-from totune.runs.prepare import configurations
+from totune.runs.run import configure
 from totune.runs.store import Store
 from totune.search.budget import Budget
 from totune.search.folder import database_path, lock_path
@@ -88,9 +88,9 @@ def _open_study(
     member: Candidate, space: Space, context: Context, seed: int, storage: RDBStorage
 ) -> Study:
     """Optuna's study; its name says what the numbers depend on, so other settings are another."""
-    [(config, _)] = configurations([member], [seed], context)
+    [run] = configure([member], [seed], context)
     ranges = {name: range_to_json(range_) for name, range_ in space.ranges.items()}
-    facts = json.dumps([config.to_json(), ranges], sort_keys=True)
+    facts = json.dumps([run.config.to_json(), ranges], sort_keys=True)
     digest = hashlib.sha256(facts.encode()).hexdigest()[:16]
     return optuna.create_study(
         storage=storage,

@@ -14,8 +14,7 @@ from totune.metrics import METRICS
 from totune.runs.callbacks import Callback
 from totune.runs.config import Candidate, RunConfig
 from totune.runs.context import Context
-from totune.runs.prepare import configurations
-from totune.runs.run import fit
+from totune.runs.run import configure
 from totune.search.folder import checkpoint_path
 from totune.search.records import State
 from totune.training.history import EpochRecord
@@ -101,12 +100,12 @@ def best_of(scores: Sequence[float], metric: str) -> float:
 
 
 def _train(member: Candidate, pruner: Pruner, seed: int, context: Context, study: Path) -> Outcome:
-    [(config, made)] = configurations([member], [seed], context)
-    if isinstance(made, Baseline):
-        return _fit_baseline(config, made, context)
-    checkpoint = checkpoint_path(study, config.fingerprint)
+    [run] = configure([member], [seed], context)
+    if isinstance(run.method, Baseline):
+        return _fit_baseline(run.config, run.method, context)
+    checkpoint = checkpoint_path(study, run.fingerprint)
     try:
-        history = fit(config, made, context, checkpoint).history
+        history = run.fit(context, checkpoint).history
     except (TrialPruned, *FAULTS):
         checkpoint.unlink(missing_ok=True)
         raise

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from totune import machine
 from totune.runs.context import Context
-from totune.runs.execute import Runs
 from totune.runs.prepare import Settings
 from totune.runs.records import StudyInfo
+from totune.runs.run import Runs
 
 
 def describe(
@@ -50,9 +50,9 @@ def describe(
         },
         metric=metric,
         metrics=[metric, *others],
-        strategies=list(dict.fromkeys(config.label for config, _ in runs)),
+        strategies=list(dict.fromkeys(run.label for run in runs)),
         seeds=settings.seed_list,
-        runs=[config.fingerprint for config, _ in runs],
+        runs=[run.fingerprint for run in runs],
         settings=recorded,
         versions=machine.versions(),
         machine=asdict(machine.describe()) | {"processes": context.devices.world},

@@ -54,7 +54,7 @@ class TrainingSettings:
     """What holds for every strategy of a study.
 
     Attributes:
-        metric: the dev metric that stops training and picks the best epoch.
+        metric: the dev metric that stops training and decides which epoch is kept.
         train_batch_size: rows per optimizer step, over all processes.
         max_grad_norm: gradients are clipped to this norm.
         tokens_per_batch: word pieces per step, padding included, in place of a number of rows.
@@ -76,10 +76,8 @@ class Trainer:
         settings: batch size, metric, clipping.
         order_seed: fixes the order of the data, apart from initialisation.
         cache: the prefix cache; None recomputes what is frozen.
-        checkpoint: where the state is kept between epochs; None keeps none.
         devices: the processes that share this run.
-        progress: told of every step.
-        on_epoch: told of every epoch that has ended and is written.
+        progress: shows the steps of each epoch.
     """
 
     def __init__(
@@ -91,34 +89,45 @@ class Trainer:
         order_seed: int,
         *,
         cache: FeatureCache | None = None,
-        checkpoint: Path | None = None,
         devices: Devices | None = None,
         progress: Progress | None = None,
-        on_epoch: Callable[[EpochRecord], None] = lambda _: None,
     ) -> None:
         self.model, self.task, self.settings = model, model.task, settings
         self.train_split, self.dev_split = train, dev
         self.order_seed = order_seed
-        self.cache, self.checkpoint = cache, checkpoint
+        self.cache = cache
         self.devices = devices or Devices()
         self.progress = progress or Progress()
-        self.on_epoch = on_epoch
         self.history = History()
+        self._checkpoint: Path | None = None
+        self._on_epoch: Callable[[EpochRecord], None] = lambda _: None
         self._micro_batches = MicroBatches(model, self.devices, self.progress)
         self._best: dict[str, torch.Tensor] = {}
         self._restored: dict[str, torch.Tensor] = {}  # weights that the phase leads to
         self._optimizer: torch.optim.Optimizer | None = None
 
-    def fit(self, plan: list[Phase]) -> History:
+    def fit(
+        self,
+        plan: list[Phase],
+        checkpoint: Path | None = None,
+        on_epoch: Callable[[EpochRecord], None] = lambda _: None,
+    ) -> History:
         """Runs every phase and leaves the model in the state of the epoch that is kept.
+
+        Args:
+            plan: the phases.
+            checkpoint: where the state is kept between epochs, and continued from; None keeps none.
+            on_epoch: called with every epoch that has ended and is written; of a continued run,
+                first with those of before.
 
         Raises:
             RunError: if the loss stops being a number.
         """
+        self._checkpoint, self._on_epoch = checkpoint, on_epoch
         identity = _identity(plan, self.settings, self.order_seed)
         names = trained_names(self.model, plan)
         self._trained = {n: p for n, p in self.model.unique_parameters().items() if n in set(names)}
-        saved = load_checkpoint(self.checkpoint, identity) if self.checkpoint else None
+        saved = load_checkpoint(checkpoint, identity) if checkpoint else None
         first = 0 if saved is None else self._resume_model(saved)
         for index in range(first, len(plan)):
             self._run_phase(plan[index], index, identity, saved if index == first else None)
@@ -152,7 +161,7 @@ class Trainer:
             self._keep(record)
             self._keep_restored(phase, epochs)
             self._save(index, identity, len(epochs))
-            self.on_epoch(record)
+            self._on_epoch(record)
         if phase.restore == "best":
             self._load(self._restored)
             self._optimizer = None  # its moments are those of other weights
@@ -298,7 +307,7 @@ class Trainer:
             self._restored = {name: p.detach().clone() for name, p in trained.items()}
 
     def _save(self, phase: int, identity: str, epochs_in_phase: int) -> None:
-        if self.checkpoint is None or not self.devices.is_main:
+        if self._checkpoint is None or not self.devices.is_main:
             return
         assert self._optimizer is not None
         is_best = self.history.best == len(self.history.epochs) - 1
@@ -315,7 +324,7 @@ class Trainer:
             "parts": self._micro_batches.parts,
             "features": {} if self.cache is None else self.cache.charges,
         }
-        save_atomically(state, self.checkpoint)
+        save_atomically(state, self._checkpoint)
 
     def _resume_model(self, saved: dict[str, Any]) -> int:
         """Restores weights and history; returns the phase to continue in."""
@@ -331,7 +340,7 @@ class Trainer:
             self.cache.charge(saved["features"])
         self.progress.say(f"continuing after epoch {len(epochs)}")
         for epoch in epochs:
-            self.on_epoch(epoch)
+            self._on_epoch(epoch)
         return int(saved["phase"])
 
     def _load(self, weights: dict[str, torch.Tensor]) -> None:

@@ -8,6 +8,7 @@ from totune.progress import Progress
 from totune.runs.config import RunConfig
 from totune.runs.context import Context
 from totune.runs.records import Costs, EpochRecord, RunRecord, StudyInfo
+from totune.runs.run import Run
 from totune.training.devices import Devices
 from totune.training.trainer import TrainingSettings
 
@@ -97,6 +98,6 @@ def context_of(progress: Progress) -> Context:
     return cast(Context, SimpleNamespace(**facts))
 
 
-def runs_of(*names: tuple[str, int]) -> list[tuple[RunConfig, Any]]:
+def runs_of(*names: tuple[str, int]) -> list[Run]:
     """Configurations by label and seed; what would be run does not matter."""
-    return [(config_of(label, seed), BASELINES.create("tf-idf")) for label, seed in names]
+    return [Run(config_of(label, seed), BASELINES.create("tf-idf")) for label, seed in names]

@@ -12,7 +12,7 @@ from totune.data.examples import Columns, Dataset
 from totune.errors import ConfigError
 from totune.runs.config import Candidate, addressed, assign_options, check_candidates
 from totune.runs.context import Context
-from totune.runs.prepare import configurations
+from totune.runs.run import configure
 from totune.strategies.last_k import LastK
 
 
@@ -161,5 +161,5 @@ def test_a_run_that_embeds_pairs_says_how_and_no_other_run_does() -> None:
         }
         others = dict.fromkeys(("cache", "settings", "devices", "progress"))
         context = Context(**cast(Any, shared | others))
-        runs = configurations([Candidate(name) for name in names], [0], context)
-        assert [config.settings for config, _ in runs] == [used | told, {}]
+        runs = configure([Candidate(name) for name in names], [0], context)
+        assert [run.config.settings for run in runs] == [used | told, {}]

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 from tests.unit.study.samples import Told, context_of, failed, record_of, runs_of
 
-from totune.runs import execute as execute_module
-from totune.runs.config import RunConfig
-from totune.runs.execute import best_run, execute, keep_best_weights
 from totune.runs.records import RunRecord
+from totune.runs.run import Run
+from totune.runs.runner import Runner, best_run, not_best
 from totune.runs.store import Store
 
 
@@ -21,14 +20,14 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Has every run end with a good record, and notes it."""
     done: list[tuple[str, int]] = []
 
-    def run(config: RunConfig, member: Any, context: Any, store: Store) -> RunRecord:
-        done.append((config.label, config.seed))
-        record = record_of(config.label, config.seed, dev=0.5 + config.seed / 10)
+    def execute(self: Run, context: Any, store: Store) -> RunRecord:
+        done.append((self.label, self.seed))
+        record = record_of(self.label, self.seed, dev=0.5 + self.seed / 10)
         store.weights(record.fingerprint).mkdir(parents=True)
         store.save(record, {})
         return record
 
-    monkeypatch.setattr(execute_module, "run", run)
+    monkeypatch.setattr(Run, "execute", execute)
     return done
 
 
@@ -41,13 +40,15 @@ def test_only_what_has_no_finished_record_is_run(
     seen: list[int] = []
     wanted = [("tf-idf", 0), ("last-2", 0), ("tf-idf", 1)]
     context = context_of(told)
-    records = execute(runs_of(*wanted), context, store, on_record=lambda r: seen.append(len(r)))
+    records = Runner(context, store).execute(
+        runs_of(*wanted), on_record=lambda r: seen.append(len(r))
+    )
     assert ran == [("last-2", 0), ("tf-idf", 1)]
     assert names(records) == wanted
     assert [record.status for record in records] == ["finished"] * 3
     assert seen == [1, 2, 3]
     assert told.said == ["run 2/3: last-2, seed 0", "run 3/3: tf-idf, seed 1"]
-    assert execute(runs_of(*wanted), context, store) == records
+    assert Runner(context, store).execute(runs_of(*wanted)) == records
     assert len(ran) == 2
 
 
@@ -56,7 +57,7 @@ def test_weights_of_the_best_run_of_each_strategy_are_kept(
 ) -> None:
     store = Store(tmp_path)
     wanted = [("tf-idf", 0), ("last-2", 0), ("tf-idf", 2), ("last-2", 1), ("tf-idf", 1)]
-    records = execute(runs_of(*wanted), context_of(Told()), store)
+    records = Runner(context_of(Told()), store).execute(runs_of(*wanted))
     kept = [record for record in records if store.weights(record.fingerprint).exists()]
     assert names(kept) == [("tf-idf", 2), ("last-2", 1)]
 
@@ -65,9 +66,9 @@ def test_trouble_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: list[tuple[str, int]]
 ) -> None:
     ends = iter([failed("tf-idf", 0), record_of("tf-idf", 1, degenerate="predicts only 'a'")])
-    monkeypatch.setattr(execute_module, "run", lambda *_: next(ends))
+    monkeypatch.setattr(Run, "execute", lambda *_: next(ends))
     told = Told()
-    execute(runs_of(("tf-idf", 0), ("tf-idf", 1)), context_of(told), Store(tmp_path))
+    Runner(context_of(told), Store(tmp_path)).execute(runs_of(("tf-idf", 0), ("tf-idf", 1)))
     assert told.warned == [
         "tf-idf seed 0 failed: it broke",
         "tf-idf seed 1 predicts only 'a'; its score counts like any other.",
@@ -79,17 +80,17 @@ def test_a_budget_leaves_out_what_would_not_end_in_time(
 ) -> None:
     """Runs of last-2 take 40 s and those of tf-idf 1 s, on a clock that only they move."""
     clock = [0.0]
-    plain = execute_module.run
+    plain = Run.execute
 
-    def run(config: RunConfig, *rest: Any) -> RunRecord:
-        clock[0] += 40.0 if config.label == "last-2" else 1.0
-        return plain(config, *rest)
+    def run(self: Run, *rest: Any) -> RunRecord:
+        clock[0] += 40.0 if self.label == "last-2" else 1.0
+        return plain(self, *rest)
 
-    monkeypatch.setattr(execute_module, "run", run)
+    monkeypatch.setattr(Run, "execute", run)
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     wanted = [(label, seed) for seed in range(4) for label in ("last-2", "tf-idf")]
     told, store = Told(), Store(tmp_path)
-    records = execute(runs_of(*wanted), context_of(told), store, budget=100.0)
+    records = Runner(context_of(told), store).execute(runs_of(*wanted), budget=100.0)
     assert names(records) == ran
     assert [seed for label, seed in ran if label == "last-2"] == [0, 1]
     assert [seed for label, seed in ran if label == "tf-idf"] == [0, 1, 2, 3]
@@ -98,7 +99,7 @@ def test_a_budget_leaves_out_what_would_not_end_in_time(
         "with a larger budget runs only these."
     ]
     ran.clear()
-    assert names(execute(runs_of(*wanted), context_of(told), store)) == wanted
+    assert names(Runner(context_of(told), store).execute(runs_of(*wanted))) == wanted
     assert ran == [("last-2", 2), ("last-2", 3)]
 
 
@@ -128,12 +129,7 @@ def test_a_useless_run_is_the_best_only_if_all_are() -> None:
     assert best_run([useless], "last-2", "accuracy") is useless
 
 
-def test_weights_of_other_runs_are_dropped(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+def test_of_each_strategy_one_run_is_the_best() -> None:
     records = [record_of("last-2", seed, dev=dev) for seed, dev in enumerate([0.5, 0.9, 0.7])]
     other = record_of("tf-idf", 0, dev=0.1)
-    for record in (*records, other):
-        store.weights(record.fingerprint).mkdir(parents=True)
-    keep_best_weights(store, [*records, other], "accuracy")
-    assert [store.weights(r.fingerprint).exists() for r in records] == [False, True, False]
-    assert store.weights(other.fingerprint).exists()
+    assert not_best([*records, other], "accuracy") == [records[0], records[2]]

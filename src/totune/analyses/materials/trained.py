@@ -21,7 +21,6 @@ from totune.runs.context import Context
 from totune.runs.prepare import check_metric
 from totune.runs.records import RunRecord
 from totune.runs.reopen import FinishedRun, finished_runs, reopen
-from totune.runs.run import encoding_options_of
 from totune.strategies.adapters import BottleneckAdapters
 from totune.tasks.base import Task
 from totune.tasks.tagging import Tagging
@@ -208,7 +207,7 @@ def open_study(
 
 
 def _of_run(run: FinishedRun, context: Context) -> Trained:
-    encoding_options = encoding_options_of(run.config, run.strategy, context)
+    encoding_options = run.run.spec(context).encoding_options
     return Trained(
         run.record.strategy,
         run.record.seed,

@@ -1,0 +1,212 @@
+"""`totune.compare`: a study from its settings to its report."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from totune.encoders.sources import ALIASES
+from totune.errors import ConfigError, RunError
+from totune.export import check_model_folder
+from totune.outputs import check_input_stays, check_output_folder, check_reports, output_path
+from totune.progress import Progress
+from totune.racing.execution import race
+from totune.registry import build
+from totune.runs.callbacks import Callback, CallbackList
+from totune.runs.config import Candidate, addressed
+from totune.runs.context import Context
+from totune.runs.executors.choice import executor_of
+from totune.runs.prepare import Settings, prepare
+from totune.runs.records import RunRecord, StudyInfo
+from totune.runs.run import Runs, configure
+from totune.runs.runner import Runner, check_plans, leave_out_unfit, tokenize_splits
+from totune.runs.store import Store, is_study
+from totune.study.best import save_best
+from totune.study.describe import describe
+from totune.study.study import BEST, Study, summary_rows
+from totune.tracking import Tracking, check_trackers
+
+
+def compare(
+    data: str | Path | Mapping[str, str | Path],
+    *,
+    out: str | Path = "study",
+    callbacks: Sequence[Callback] = (),
+    progress: Progress | None = None,
+    command: str = "",
+    **settings: Any,
+) -> Study:
+    """Trains every strategy over every seed and says which is worth it.
+
+    Args:
+        data: a file, a folder with train/dev/test files, `hub:NAME`, or `example:NAME`.
+        out: the study's folder. What is finished there already is not run again.
+        callbacks: called at the beginning, every epoch and the end of every run.
+        progress: shows what goes on; silent by default.
+        command: the command line, recorded in the study.
+        **settings: see `totune.runs.prepare.Settings`.
+
+    Returns:
+        The study, with its report written and the recommended model saved in `best/`.
+
+    Raises:
+        ConfigError: with every fault of the settings, before anything is loaded.
+        DataError: if the data cannot be used.
+        ModelError: if the encoder cannot be had.
+        RunError: if no run finished.
+    """
+    chosen = build(Settings, settings, "compare")
+    chosen.check()
+    executor = executor_of(chosen)
+    check_search_storage(chosen)
+    check_trackers(chosen.track)
+    store = open_study(out, chosen.model)
+    context = prepare(data, chosen, progress or Progress())
+    say_positive(context)
+    runner = Runner(context, store, executor, keep_all=chosen.keep_weights == "all")
+    columns = context.dataset.columns
+    candidates = chosen.check(columns.task, pairs=columns.pair is not None)
+    runs, left_out = fitting_runs(candidates, chosen, context)
+    tokenize_splits(runs, context)
+    info = describe(runs, chosen, context, command)
+    check_same_study(store, info)
+    if context.devices.is_main and not is_study(store.folder):
+        store.save_info(info)  # marks the folder, before a search writes to it
+    add_callbacks(callbacks, chosen.track, store.folder, context)
+    if chosen.searches:
+        runs = search_options(candidates, runs, chosen, runner)
+        info = describe(runs, chosen, context, command)
+    info.data["warnings"] += left_out
+    if context.devices.is_main:
+        store.save_info(info)
+    records = execute(runs, chosen, runner, info)
+    if not records:
+        raise RunError(f"The budget of {chosen.budget:.0f} s left no time for any run.")
+    if all(record.status == "failed" for record in records):
+        raise RunError(f"No run finished. The first one's message: {records[0].error}")
+    context.devices.wait()  # all read what the main process wrote
+    study = Study(store.folder)
+    save_best(study, runs, runner)
+    if context.devices.is_main:
+        study.report()
+    context.devices.wait()
+    return study
+
+
+def open_study(out: str | Path, encoder: str) -> Store:
+    """The store in a study's folder, which need not exist yet.
+
+    Args:
+        out: as a person named it.
+        encoder: that the study uses.
+
+    Raises:
+        ConfigError: if the folder holds something else, or something that is not of totune where
+            the best model and the reports belong, or if the encoder lies in the best model.
+    """
+    folder = output_path(out)
+    check_output_folder(folder, "a study (study.json)", is_study)
+    best = folder / BEST
+    if best.is_symlink():
+        raise ConfigError(
+            f"{best} is a link to {best.readlink()}, and models are not written through links. "
+            "Remove the link, or name another folder with --out."
+        )
+    check_model_folder(best, option="the folder")
+    check_reports(folder)
+    if encoder not in ALIASES:
+        check_input_stays(encoder, best)
+    return Store(folder)
+
+
+def check_search_storage(chosen: Settings) -> None:
+    """Finds out whether the storage can be used before anything is loaded."""
+    if chosen.search_storage is not None:
+        from totune.search.storage import check_storage
+
+        check_storage(chosen.search_storage)
+
+
+def say_positive(context: Context) -> None:
+    """Says which class F1 is of, before anything is trained for it."""
+    positive = context.task.positive
+    if positive is not None:
+        context.progress.say(
+            f"F1 is that of the class {positive!r} (--positive-label names the class)."
+        )
+
+
+def fitting_runs(
+    candidates: Sequence[Candidate], chosen: Settings, context: Context
+) -> tuple[Runs, list[str]]:
+    """The runs of all candidates; of those that nobody named, only the ones that fit.
+
+    Returns:
+        The runs, and a sentence on each candidate that was left out.
+
+    Raises:
+        ConfigError: if a candidate that was named does not fit.
+    """
+    runs = configure(candidates, chosen.seed_list, context)
+    if chosen.strategies is None:
+        return leave_out_unfit(runs, context, addressed(candidates, chosen.options))
+    check_plans(runs, context)
+    return runs, []
+
+
+def check_same_study(store: Store, info: StudyInfo) -> None:
+    """A folder holds one study; other data or another encoder belong in another folder."""
+    if not (store.folder / "study.json").is_file():
+        return
+    old = store.info()
+    others = []
+    if old.data.get("digest") != info.data["digest"]:
+        others.append(f"other data ({old.name})")
+    if old.model.get("fingerprint") != info.model["fingerprint"]:
+        others.append(f"another encoder ({old.model.get('name')})")
+    if others:
+        raise ConfigError(
+            f"{store.folder} holds a study of {' and '.join(others)}. "
+            "Choose another folder with --out."
+        )
+
+
+def add_callbacks(
+    callbacks: Sequence[Callback], trackers: Sequence[str], folder: Path, context: Context
+) -> None:
+    """Has callbacks and trackers called for every run; of several processes in the main one."""
+    if context.devices.is_main:
+        tracking = [Tracking(trackers, folder, context.progress)] if trackers else []
+        context.callback = CallbackList(*callbacks, *tracking)
+
+
+def search_options(
+    candidates: Sequence[Candidate], runs: Runs, chosen: Settings, runner: Runner
+) -> Runs:
+    """The runs of the candidates with the options that won on dev."""
+    from totune.search.budget import Budget
+    from totune.search.winners import search_members  # Optuna is imported where it is used
+
+    fitting = {run.label for run in runs}
+    kept = [each for each in candidates if (each.label or each.create().label) in fitting]
+    budget = Budget(chosen.search_trials, chosen.search_seconds)
+    seeds, storage = chosen.seed_list, chosen.search_storage
+    context, store, executor = runner.context, runner.store, runner.executor
+    winners = search_members(kept, context, store, budget, seeds[0], storage, executor)
+    return configure(winners, seeds, context)
+
+
+def execute(runs: Runs, chosen: Settings, runner: Runner, info: StudyInfo) -> list[RunRecord]:
+    """Runs the study, in rounds where it is a race; `study.json` then lists the runs made."""
+    context, store = runner.context, runner.store
+
+    def show(records: list[RunRecord]) -> None:
+        context.progress.table(summary_rows(records, info))
+
+    if not chosen.race:
+        return runner.execute(runs, chosen.budget, show)
+    terms = chosen.tolerance, chosen.race_fraction, chosen.budget
+    records, _ = race(runs, runner, *terms, show)
+    if context.devices.is_main:
+        store.save_info(replace(store.info(), runs=[record.fingerprint for record in records]))
+    return records
