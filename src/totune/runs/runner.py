@@ -117,7 +117,11 @@ class Runner:
 
     def _finished(self, runs: Runs) -> dict[str, RunRecord]:
         """The finished runs by fingerprint; with `keep_all` only those that have their weights."""
-        records = (self.store.record(run.fingerprint) for run in runs)
+
+        def warn(fault: str) -> None:
+            self.context.progress.warn(f"{fault} The run is done again.")
+
+        records = (self.store.record(run.fingerprint, warn) for run in runs)
         return {
             record.fingerprint: record
             for record in records

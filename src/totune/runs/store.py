@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,16 +72,28 @@ class Store:
         write_json(record.to_json(), folder / "record.json")
         self.checkpoint(record.fingerprint).unlink(missing_ok=True)
 
-    def record(self, fingerprint: str) -> RunRecord | None:
-        """The record of a run, or None if it has none that can be read with its predictions."""
+    def record(
+        self, fingerprint: str, on_unreadable: Callable[[str], None] = lambda _: None
+    ) -> RunRecord | None:
+        """The record of a run, or None if it has none that can be read with its predictions.
+
+        Args:
+            fingerprint: of the run.
+            on_unreadable: called with a sentence about a record that is there and of no use.
+        """
         folder = self.run_folder(fingerprint)
+        path = folder / "record.json"
         try:
-            text = (folder / "record.json").read_text(encoding="utf-8")
-            record = RunRecord.from_json(json.loads(text))
-        except (OSError, ValueError, TypeError, AttributeError):
+            record = RunRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
             return None
-        whole = record.predictions is None or (folder / record.predictions).is_file()
-        return record if whole else None
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            on_unreadable(f"The record {path} cannot be read ({error}).")
+            return None
+        if record.predictions is None or (folder / record.predictions).is_file():
+            return record
+        on_unreadable(f"The predictions beside {path} are gone.")
+        return None
 
     def records(self) -> list[RunRecord]:
         """Every readable record, in the order of strategies and seeds."""

@@ -36,6 +36,9 @@ class Study:
     Args:
         folder: where `compare` put it.
 
+    Attributes:
+        unreadable: a sentence on each record that is there and cannot be read.
+
     Raises:
         ConfigError: if the folder holds no study.
     """
@@ -45,7 +48,8 @@ class Study:
         self._store = Store(self.folder)
         self.info: StudyInfo = self._store.info()
         order = {name: place for place, name in enumerate(self.info.strategies)}
-        found = [self._store.record(fingerprint) for fingerprint in self.info.runs]
+        self.unreadable: list[str] = []
+        found = [self._store.record(name, self.unreadable.append) for name in self.info.runs]
         kept = [record for record in found if record is not None]
         self.records: list[RunRecord] = sorted(kept, key=lambda r: (order[r.strategy], r.seed))
 
@@ -56,7 +60,11 @@ class Study:
         metric, searches = self.info.metric, self.searches
         raced = None if self.race is None else self.race.raced()
         found = advise(self.records, self._predictions, metric, tolerance, searches, raced)
-        return replace(found, caveats=(*found.caveats, *self.info.data.get("cautions", ())))
+        lost = [
+            f"{fault} Its run is left out; totune compare does it again."
+            for fault in self.unreadable
+        ]
+        return replace(found, caveats=(*lost, *found.caveats, *self.info.data.get("cautions", ())))
 
     @cached_property
     def race(self) -> Race | None:

@@ -1,6 +1,7 @@
 """The state of a run at the end of an epoch, on disk, so that a killed run continues from it."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,28 @@ def save_atomically(state: dict[str, Any], path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def load_checkpoint(path: Path, identity: str) -> dict[str, Any] | None:
-    """The state saved under `identity`, or None if there is none (or that of another plan)."""
-    if not path.is_file():
+def load_checkpoint(
+    path: Path, identity: str, on_unusable: Callable[[str], None] = lambda _: None
+) -> dict[str, Any] | None:
+    """The state saved under `identity`, or None if there is none that can be used.
+
+    Args:
+        path: of the file, which need not exist.
+        identity: of the plan, settings and seed that the state must belong to.
+        on_unusable: called with a sentence that says why an existing file is not used.
+    """
+    if not path.exists():
         return None
+    fault = "is of another plan or other settings"
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception:  # unpicklers raise many kinds; what is unreadable costs epochs, not the run
-        return None
-    is_ours = isinstance(state, dict) and state.get("identity") == identity
-    return state if is_ours else None
+        if isinstance(state, dict) and state.get("identity") == identity:
+            return state
+    except Exception as error:  # unpicklers raise many kinds; it costs epochs, not the run
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        fault = f"cannot be read ({reason})"
+    on_unusable(f"The checkpoint {path} {fault}: training begins anew.")
+    return None
 
 
 def random_state() -> dict[str, Any]:

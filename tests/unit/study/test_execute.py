@@ -133,3 +133,18 @@ def test_of_each_strategy_one_run_is_the_best() -> None:
     records = [record_of("last-2", seed, dev=dev) for seed, dev in enumerate([0.5, 0.9, 0.7])]
     other = record_of("tf-idf", 0, dev=0.1)
     assert not_best([*records, other], "accuracy") == [records[0], records[2]]
+
+
+def test_an_unreadable_record_is_told_before_the_run_is_done_again(
+    tmp_path: Path, ran: list[tuple[str, int]]
+) -> None:
+    store, told = Store(tmp_path), Told()
+    record = record_of("tf-idf", 0)
+    store.save(record, {})
+    path = store.run_folder(record.fingerprint) / "record.json"
+    path.write_text(path.read_text(encoding="utf-8")[:40], encoding="utf-8")
+    Runner(context_of(told), store).execute(runs_of(("tf-idf", 0)))
+    assert ran == [("tf-idf", 0)]
+    [warning] = told.warned
+    assert warning.startswith(f"The record {path} cannot be read (")
+    assert warning.endswith("The run is done again.")

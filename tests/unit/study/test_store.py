@@ -44,8 +44,13 @@ def test_an_unreadable_record_is_no_record(tmp_path: Path, content: str) -> None
     store.save(whole, {})
     store.run_folder("damaged").mkdir()
     (store.run_folder("damaged") / "record.json").write_text(content, encoding="utf-8")
-    assert store.record("damaged") is None
-    assert store.record("missing") is None
+    said: list[str] = []
+    assert store.record("damaged", said.append) is None
+    assert [sentence.split(" cannot be read (")[0] for sentence in said] == [
+        f"The record {store.run_folder('damaged') / 'record.json'}"
+    ]
+    assert store.record("missing", said.append) is None
+    assert len(said) == 1
     assert store.records() == [whole]
 
 

@@ -30,9 +30,12 @@ def test_a_state_comes_back(path: Path) -> None:
 
 
 def test_that_of_another_plan_is_ignored(path: Path) -> None:
-    assert load_checkpoint(path, "mine") is None
+    said: list[str] = []
+    assert load_checkpoint(path, "mine", said.append) is None
+    assert not said
     save_atomically(STATE, path)
-    assert load_checkpoint(path, "other") is None
+    assert load_checkpoint(path, "other", said.append) is None
+    assert "is of another plan" in said[0]
 
 
 @pytest.mark.parametrize("damage", ["empty", "half", "text", "one byte", "changed", "folder"])
@@ -51,7 +54,11 @@ def test_an_unreadable_one_is_ignored(path: Path, damage: str) -> None:
         path.mkdir()
     else:
         path.write_bytes(contents[damage])
-    assert load_checkpoint(path, "mine") is None
+    said: list[str] = []
+    assert load_checkpoint(path, "mine", said.append) is None
+    [sentence] = said
+    assert str(path) in sentence
+    assert sentence.endswith(": training begins anew.")
 
 
 def test_what_is_no_state_is_ignored(path: Path) -> None:
