@@ -31,7 +31,7 @@ from totune.training.history import History
 from totune.training.inputs import Split, open_source, predict
 from totune.training.trainer import Trainer
 
-LATENCY_ROWS = 128
+LATENCY_ROWS = 32  # enough for a mean; more would be a large part of a short study
 PREDICTIONS = "predictions.npz"
 TRAINED = "trained.safetensors"
 
