@@ -13,7 +13,10 @@ from tests.end_to_end.commands import ROOT, Ended
 from tests.end_to_end.conftest import Run
 from tests.tiny_data import save_encoder, write_reviews, write_table
 
+import totune
+from totune.runs.config import RunConfig
 from totune.runs.prepare import DEFAULT_STRATEGIES
+from totune.runs.records import EpochRecord, RunRecord
 
 CHEAP = ("--strategies", "tf-idf,feature-extraction", "--num-train-epochs", "3")
 
@@ -53,6 +56,42 @@ def first(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, E
 def study(first: tuple[Path, Ended], tmp_path: Path) -> Path:
     """A copy of that study, with the times of its files."""
     return Path(shutil.copytree(first[0], tmp_path / "study"))
+
+
+class Noting(totune.Callback):
+    """Notes what it is called with."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str]] = []
+
+    def on_run_begin(self, config: RunConfig) -> None:
+        self.calls.append(("begin", config.label))
+
+    def on_epoch_end(self, config: RunConfig, epoch: EpochRecord) -> None:
+        self.calls.append((f"epoch {epoch.epoch}", config.label))
+
+    def on_run_end(self, record: RunRecord) -> None:
+        self.calls.append(("end", record.strategy))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_callbacks_are_called_wherever_a_run_takes_place(
+    data: Path, tmp_path: Path, jobs: int
+) -> None:
+    noting = Noting()
+    totune.compare(
+        data / "reviews.csv",
+        model=str(data / "encoder"),
+        out=tmp_path / "study",
+        strategies=["tf-idf", "last-1"],
+        seeds=1,
+        options={"num_train_epochs": 2},
+        jobs=jobs,
+        callbacks=[noting],
+    )
+    of_last = [what for what, label in noting.calls if label == "last-1"]
+    assert of_last == ["begin", "epoch 1", "epoch 2", "end"]
+    assert [what for what, label in noting.calls if label == "tf-idf"] == ["begin", "end"]
 
 
 def test_the_main_job_leaves_records_a_report_and_a_model(first: tuple[Path, Ended]) -> None:

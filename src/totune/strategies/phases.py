@@ -259,9 +259,7 @@ class Phase:
     restore: Literal["last", "best"] = "last"
 
 
-def solved_head(name: str = "head") -> Phase:
-    """A linear probe, solved: a plan of its own, or what fine-tuning starts from.
-
-    Tuning from a solved head distorts pretrained features less (Kumar et al. 2022, LP-FT).
-    """
-    return Phase(name, (Group("head", learning_rate=0.0, weight_decay=0.0),), Constant(), Solved())
+def solved_head() -> Phase:
+    """A linear probe that is solved rather than stepped through."""
+    head = Group("head", learning_rate=0.0, weight_decay=0.0)
+    return Phase("head", (head,), Constant(), Solved())
