@@ -29,7 +29,7 @@ from totune.errors import ConfigError
 from totune.features import FeatureCache
 from totune.heads.base import HEADS
 from totune.model import Model
-from totune.registry import options_of
+from totune.registry import option_names, options_of
 from totune.strategies.base import STRATEGIES
 from totune.strategies.coverage import kinds, trained_names
 from totune.strategies.phases import Group, Phase, Solved
@@ -120,13 +120,23 @@ def test_options_are_a_frozen_dataclass_with_defaults(name: str) -> None:
     assert STRATEGIES.create(name, options_of(made)) == made
 
 
-@each
+WRONG = {
+    "learning_rate": (0.0, float("inf")),
+    "num_train_epochs": (0,),
+    "warmup_ratio": (1.5,),
+    "weight_decay": (-0.1,),
+    "pooling": ("median",),
+    "layers": ("bottom",),
+}
+
+
 @pytest.mark.parametrize(
-    ("option", "value"),
+    ("name", "option", "value"),
     [
-        *[("learning_rate", 0.0), ("learning_rate", float("inf")), ("num_train_epochs", 0)],
-        *[("warmup_ratio", 1.5), ("weight_decay", -0.1), ("pooling", "median")],
-        *[("layers", "bottom")],
+        (name, option, value)
+        for name in STRATEGIES.names()
+        for option in option_names(STRATEGIES.get(name))
+        for value in WRONG.get(option, ())
     ],
 )
 def test_options_that_cannot_train_are_refused(name: str, option: str, value: object) -> None:
