@@ -9,7 +9,7 @@ from totune.analyses.drawing.gap_figure import gap_figures
 from totune.report import formatting
 from totune.report.document import Picture, Section
 from totune.report.phase_drawing import draw_phases
-from totune.report.phase_table import merge_reasons
+from totune.report.phases import merge_reasons
 from totune.report.table import Cell, Column, Row, Table, number, word
 
 Found = Mapping[str, Any]
