@@ -181,7 +181,7 @@ class _Phase:
 
     @property
     def cost(self) -> float | None:
-        """How much of the best dev score comes only after the stop; a run keeps its best epoch."""
+        """How much of the best dev score comes only after the stop."""
         if self.stop is None:
             return None
         best, until = self.best(), self.best(self.stop)

@@ -14,8 +14,8 @@ from totune.metrics import METRICS
 from totune.report import formatting
 from totune.report.canvas import PALETTE, STYLE, as_svg, axis_label, sheet
 from totune.report.document import Picture, Section
-from totune.report.figures import scale
 from totune.report.labels import HEIGHT, place_labels
+from totune.report.phase_figure import scale
 from totune.report.table import Cell, Column, Row, Table, drop_empty_columns, number, word
 from totune.statistics.ranks import LEVEL
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from totune.report.figures import scale
-from totune.report.phase_figure import PhaseFigure, PhaseLine, PhaseSpan, shown
+from totune.report.phase_figure import PhaseFigure, PhaseLine, PhaseSpan, scale, shown
 
 Found = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from totune.analyses.drawing.gap_figure import gap_figures
 from totune.report import formatting
 from totune.report.document import Picture, Section
 from totune.report.phase_drawing import draw_phases
-from totune.report.phase_table import merge_reasons
+from totune.report.phases import merge_reasons
 from totune.report.table import Cell, Column, Row, Table, number, word
 
 Found = Mapping[str, Any]
@@ -128,9 +128,10 @@ def rule_table(facts: Found) -> Table:
     notes = (
         f"The rule ends a phase when train leads dev by more than "
         f"{formatting.tolerance(metric, facts['tolerance'])} {row}, or when the dev score of "
-        f"{facts['patience']} epochs before is still the best. A run keeps its best epoch, so the "
-        "cost is how far the best dev score of the phase is above the best until then. What a "
-        "later phase would make of it no record tells.",
+        f"{facts['patience']} epochs before is still the best. The cost is how far "
+        "the best dev score of the phase is above the best until then. A run keeps its last epoch "
+        "unless dev shows by a standard error that an earlier one was better. What a later phase "
+        "would make of it no record tells.",
     )
     return Table("Where the gap rule would stop", columns, rows, notes)
 

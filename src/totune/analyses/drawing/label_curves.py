@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from totune.report import formatting
 from totune.report.canvas import STYLE, as_svg, axis_label, color_of, sheet
-from totune.report.figures import scale
+from totune.report.phase_figure import scale
 from totune.statistics import summary
 
 Rows = Sequence[Mapping[str, Any]]
