@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from benchmarks.common import save
-from totune.advice.comparing import ALPHA
+from totune.advice.compare import ALPHA
 from totune.metrics import METRICS
 from totune.statistics import moderate, usual_variance
 from totune.statistics.paired import half_width
@@ -201,7 +201,7 @@ class Found:
 def judge(
     case: Case, drawn: Drawn, truth: Floats, how: str, inside: NDArray[np.bool_] | None = None
 ) -> Found:
-    """Compares all with the best of each study, as `totune.advice.comparing` does.
+    """Compares all with the best of each study, as `totune.advice.compare` does.
 
     Args:
         case: what was drawn.

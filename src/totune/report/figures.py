@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from totune.advice.standings import Standing
+from totune.advice.summary import StrategySummary, known_values
 from totune.report.formatting import is_bounded
-from totune.report.groups import Runs, best_first, by_strategy, known_values, summaries
+from totune.report.groups import best_first, by_strategy, summaries
 from totune.runs.records import EpochRecord, RunRecord, StudyInfo
 from totune.statistics import Summary
 
@@ -112,7 +112,7 @@ def box_figure(
     info: StudyInfo,
     records: Sequence[RunRecord],
     metric: str,
-    standings: Sequence[Standing] = (),
+    standings: Sequence[StrategySummary] = (),
 ) -> BoxFigure | None:
     """Each strategy's test values of `metric`, or None when no run knows it.
 
@@ -136,7 +136,7 @@ def box_figure(
     return BoxFigure(metric, strategy_names(runs), groups, limits)
 
 
-def _group(runs: Runs, metric: str, found: Summary | None) -> Group:
+def _group(runs: StrategySummary, metric: str, found: Summary | None) -> Group:
     values = scale(metric, runs.values(metric))
     healthy = [run for run in runs.usable if not run.degenerate]
     mean, low, high = _ends(found, metric)
@@ -185,7 +185,7 @@ def _curve_limits(lines: Sequence[CurveLine]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _panel(runs: Runs, metric: str) -> CurvePanel:
+def _panel(runs: StrategySummary, metric: str) -> CurvePanel:
     lines = tuple(_line(run, metric) for run in runs.records if _dev(run, metric))
     longest = max(runs.records, key=lambda run: len(run.epochs))
     return CurvePanel(runs.strategy, lines, _phases(longest.epochs))
@@ -219,7 +219,7 @@ def _phases(epochs: Sequence[EpochRecord]) -> tuple[tuple[str, int], ...]:
 
 
 def cost_figure(
-    info: StudyInfo, records: Sequence[RunRecord], standings: Sequence[Standing] = ()
+    info: StudyInfo, records: Sequence[RunRecord], standings: Sequence[StrategySummary] = ()
 ) -> CostFigure | None:
     """Mean seconds against the mean metric, or None when no strategy knows both."""
     runs = by_strategy(info, records)
@@ -255,6 +255,6 @@ def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def strategy_names(runs: Sequence[Runs]) -> tuple[str, ...]:
+def strategy_names(runs: Sequence[StrategySummary]) -> tuple[str, ...]:
     """Every strategy, so that each has its colour whichever of them a figure shows."""
     return tuple(group.strategy for group in runs)

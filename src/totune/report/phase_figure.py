@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from totune.advice.summary import StrategySummary
 from totune.metrics import METRICS
 from totune.report.figures import scale, strategy_names
-from totune.report.groups import Runs, best_first, by_strategy
+from totune.report.groups import best_first, by_strategy
 from totune.runs.records import EpochRecord, RunRecord, StudyInfo
 
 Plan = list[tuple[str, list[EpochRecord]]]  # a run's phases: their names and epochs
@@ -76,7 +77,7 @@ class PhaseFigure:
         )
 
 
-def phased(info: StudyInfo, records: Sequence[RunRecord]) -> list[Runs]:
+def phased(info: StudyInfo, records: Sequence[RunRecord]) -> list[StrategySummary]:
     """The strategies of several phases or with a stop that compares train with dev, best first."""
     groups = best_first(by_strategy(info, records), info.metric)
     return [group for group in groups if any(_is_phased(run) for run in group.usable)]
@@ -102,7 +103,7 @@ def phase_figures(info: StudyInfo, records: Sequence[RunRecord]) -> list[PhaseFi
     return [_figure(group, info.metric, names) for group in phased(info, records)]
 
 
-def _figure(group: Runs, metric: str, names: tuple[str, ...]) -> PhaseFigure:
+def _figure(group: StrategySummary, metric: str, names: tuple[str, ...]) -> PhaseFigure:
     runs = [run for run in group.usable if run.epochs]
     spans = _spans(runs)
     lines = tuple(_line(run, spans, metric) for run in runs)

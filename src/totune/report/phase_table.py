@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from statistics import fmean
 
+from totune.advice.summary import StrategySummary
 from totune.report import formatting
-from totune.report.groups import Runs
 from totune.report.phase_figure import longest_plan, phased, phases_of
 from totune.report.table import Cell, Column, Row, Table, number, word
 from totune.runs.records import EpochRecord, RunRecord, StudyInfo
@@ -33,7 +33,7 @@ def phase_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:
     return Table("Phases", columns, rows, notes)
 
 
-def _rows(info: StudyInfo, group: Runs) -> list[Row]:
+def _rows(info: StudyInfo, group: StrategySummary) -> list[Row]:
     plans = [phases_of(run) for run in group.usable if run.epochs]
     rows = []
     for place, (name, _) in enumerate(longest_plan(plans)):

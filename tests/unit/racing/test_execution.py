@@ -89,7 +89,7 @@ def test_a_race_runs_what_it_asks_for_and_tells_who_leaves(
     assert [each[1:] for each in trained] == ran
     assert [(r.strategy, r.seed) for r in records] == ran
     assert shown == [1, 2, 3, 3, 4, 5]
-    assert {name: gone.reason for name, gone in made.left.items()} == {
+    assert {name: gone.reason for name, gone in made.eliminated.items()} == {
         "lora": "cannot win",
         "tf-idf": "worse",
     }
@@ -145,7 +145,7 @@ def test_what_failed_is_not_tried_again_in_later_rounds(
     monkeypatch.setattr(execute_module, "run", fails)
     records, made = go()
     assert tries == [0, 1]
-    assert made.left["lora"].reason == "no usable run"
+    assert made.eliminated["lora"].reason == "no usable run"
     assert sum(record.status == "failed" for record in records) == 2
 
 
@@ -156,7 +156,7 @@ def test_a_part_of_the_rows_is_other_data_in_another_folder(
     small, whole = {d for d, *_ in trained[:6]}, {d for d, *_ in trained[6:]}
     assert len(small) == len(whole) == 1
     assert small != whole
-    assert made.left["lora"].reason == "worse"
+    assert made.eliminated["lora"].reason == "worse"
     assert {record.strategy for record in records} == {"fine-tuning", "tf-idf"}
     store = Store(tmp_path / PART / "0.25")
     assert len(store.records()) == 6
