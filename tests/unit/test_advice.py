@@ -122,7 +122,7 @@ def test_the_best_is_recommended_when_every_cheaper_one_is_credibly_worse():
     assert all(c.low > found.tolerance and c.effect_size > 0 for c in found.comparisons)
 
 
-def test_an_open_case_is_told_as_open():
+def test_an_open_case_is_stated_as_open():
     cheap = noisy("last-2", 0.112, 3, salt=1, seconds=5.0)
     dear = noisy("fine-tuning", 0.1, 3, salt=2, seconds=50.0)
     found = (cheap + dear).advise()
@@ -166,7 +166,7 @@ def test_test_rows_are_asked_for_where_seeds_cannot_decide():
     )
 
 
-def test_a_hopeless_tie_with_the_limit_is_told():
+def test_a_hopeless_tie_with_the_limit_is_stated():
     cheap, dear = runs("tf-idf", [210] * 3, 1.0), runs("counts", [200] * 3, 2.0, shift=1000)
     found = (cheap + dear).advise(tolerance=0.005)
     assert (found.more_seeds, found.verdict) == (None, "undecided")
@@ -394,8 +394,8 @@ def test_what_leads_although_it_is_undertrained_is_recommended_with_a_reservatio
     losses(study, "fine-tuning", *BRIEF)
     found = study.advise()
     assert (found.verdict, found.recommended) == ("recommended", "fine-tuning")
-    told = "fine-tuning is possibly under-trained: train it longer (--set "
-    assert [line for line in found.caveats if line.startswith(told)]
+    text = "fine-tuning is possibly under-trained: train it longer (--set "
+    assert [line for line in found.caveats if line.startswith(text)]
 
 
 @pytest.mark.parametrize(
@@ -499,7 +499,7 @@ def test_a_regression_by_error_is_turned_the_right_way_round():
     assert "points" not in " ".join((*found.reasons, found.headline))
 
 
-def test_tiny_tests_few_seeds_and_unseen_labels_are_told():
+def test_tiny_tests_few_seeds_and_unseen_labels_are_stated():
     targets = np.array([0, 1, 1, 0, -100] * 10)
     study = Study([], {})
     for name in ("a", "b"):
@@ -509,10 +509,10 @@ def test_tiny_tests_few_seeds_and_unseen_labels_are_told():
                 "targets": targets,
                 "predictions": np.maximum(targets, 0),
             }
-    told = " ".join(study.advise().caveats)
-    assert "tiny: 50 rows, so one row is 2.0% of it" in told
-    assert "The fewest usable seeds of a strategy are 2" in told
-    assert "10 of 50 test rows have a label that training never saw" in told
+    text = " ".join(study.advise().caveats)
+    assert "tiny: 50 rows, so one row is 2.0% of it" in text
+    assert "The fewest usable seeds of a strategy are 2" in text
+    assert "10 of 50 test rows have a label that training never saw" in text
 
 
 def test_unknown_costs_count_as_the_most_expensive():
@@ -689,11 +689,11 @@ def test_a_tagger_that_answers_o_everywhere_is_no_better_than_a_constant():
     for seed in range(5):
         arrays = study.arrays[f"feature-extraction/{seed}"]
         arrays["predictions"] = np.minimum(arrays["targets"], 0)
-    told = "feature-extraction does not beat a constant answer."
-    assert told in study.advise("span-f1").caveats
-    assert told in study.advise("token-accuracy").caveats
+    text = "feature-extraction does not beat a constant answer."
+    assert text in study.advise("span-f1").caveats
+    assert text in study.advise("token-accuracy").caveats
 
 
-def test_where_words_are_tagged_sentences_are_told():
-    told = " ".join(tagging_study(40).advise("span-f1", tolerance=0.1).caveats)
-    assert "tiny: 40 sentences, so one sentence is 2.5% of it" in told
+def test_where_words_are_tagged_sentences_are_stated():
+    text = " ".join(tagging_study(40).advise("span-f1", tolerance=0.1).caveats)
+    assert "tiny: 40 sentences, so one sentence is 2.5% of it" in text

@@ -55,9 +55,9 @@ def test_a_race_ends_when_one_is_left() -> None:
     assert found.seconds == pytest.approx(2 * 52)
     assert found.full_seconds == pytest.approx(4 * 52)
     assert found.share == pytest.approx(0.5)
-    told = advise(asked.records, asked.arrays, "accuracy", raced=found.findings())
-    assert (told.verdict, told.recommended) == ("recommended", "fine-tuning")
-    assert [c.verdict for c in told.comparisons] == ["credibly worse"]
+    advice = advise(asked.records, asked.arrays, "accuracy", raced=found.findings())
+    assert (advice.verdict, advice.recommended) == ("recommended", "fine-tuning")
+    assert [c.verdict for c in advice.comparisons] == ["credibly worse"]
 
 
 def test_the_best_alone_runs_a_second_seed() -> None:
@@ -97,8 +97,8 @@ def test_a_first_round_on_a_part_of_the_rows() -> None:
     assert asked.names == ["fine-tuning"]
     assert found.seconds == pytest.approx(60 + 100)
     assert found.full_seconds == pytest.approx(4 * (50 + 100))  # five times as long on all rows
-    told = advise(asked.records, asked.arrays, "accuracy", raced=found.findings())
-    assert [standing.strategy for standing in told.standings] == ["fine-tuning"]
+    advice = advise(asked.records, asked.arrays, "accuracy", raced=found.findings())
+    assert [standing.strategy for standing in advice.standings] == ["fine-tuning"]
 
 
 def test_a_budget_ends_a_race_and_keeps_what_was_found() -> None:
@@ -144,9 +144,9 @@ def test_what_left_is_told_as_it_stood_then() -> None:
     found, asked = race(BEST + WORSE)
     lucky = runs("tf-idf", [0, 0, 0, 0], 2.0)
     arrays = asked.arrays | lucky.arrays
-    told = advise(asked.records, arrays, "accuracy", raced=found.findings())
-    assert told.best == "fine-tuning"
-    (comparison,) = told.comparisons
+    advice = advise(asked.records, arrays, "accuracy", raced=found.findings())
+    assert advice.best == "fine-tuning"
+    (comparison,) = advice.comparisons
     left = found.eliminated["tf-idf"].comparison
     assert left is not None
     assert repr(comparison) == repr(left)
@@ -155,8 +155,8 @@ def test_what_left_is_told_as_it_stood_then() -> None:
 def test_who_was_not_raced_is_compared_all_the_same() -> None:
     found, asked = race(BEST + WORSE)
     more = asked + runs("last-2", [400, 402], 5.0)
-    told = advise(more.records, more.arrays, "accuracy", raced=found.findings())
-    assert sorted(c.strategy for c in told.comparisons) == ["last-2", "tf-idf"]
+    advice = advise(more.records, more.arrays, "accuracy", raced=found.findings())
+    assert sorted(c.strategy for c in advice.comparisons) == ["last-2", "tf-idf"]
     gone = replace(asked, records=[r for r in more.records if r.strategy != "fine-tuning"])
     assert advise(gone.records, more.arrays, "accuracy", raced=found.findings()).best == "last-2"
 
