@@ -1,4 +1,4 @@
-"""Every strategy against the best, with intervals that hold together."""
+"""Comparisons of every strategy with the best, with simultaneous intervals."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,11 @@ from totune.statistics import (
     welch,
 )
 
-# "worse as trained": possibly under-trained, so what is found against it is not credible
+# "worse as trained": possibly under-trained, so nothing found against it is credible
 Finding = Literal["credibly worse", "as good", "open", "worse as trained"]
 
 ALPHA = 0.05
-SEEDS_TO_START = 3  # fewer give a t interval nobody can use
+SEEDS_TO_START = 3  # fewer give a t interval that is too wide to use
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,19 @@ class Comparison:
         low: lower end of the interval for new examples and seeds. All intervals of a study hold
             together with 95% confidence (`totune.statistics.selection`).
         high: its upper end.
-        p: two-sided, for no difference, over examples and seeds.
+        p: two-sided p-value for no difference, over examples and seeds.
         p_adjusted: the same, adjusted by steps with the studentized range over all strategies,
             since the best was picked by the same scores (`totune.statistics.selection`).
-        p_tolerance: adjusted likewise, for a difference of exactly the tolerance; the verdict is
-            "open" where it is above .05.
-        welch_p: Welch's t-test over seeds alone, on this very test set.
-        welch_p_adjusted: Holm-adjusted over the strategies.
+        p_tolerance: p-value for a difference of exactly the tolerance, adjusted likewise; the
+            verdict is "open" where it is above .05.
+        welch_p: p-value of Welch's t-test over seeds alone, on this very test set.
+        welch_p_adjusted: the same, Holm-adjusted over the strategies.
         effect_size: Hedges' g over seeds.
-        seed_sd: how far seeds alone move the difference.
-        example_sd: how far the choice of test rows alone moves it.
-        more_seeds: of an open comparison, how many more seeds should settle it, or None.
-        test_rows: of an open comparison that seeds cannot settle, the least number of test rows
-            that could, or None.
+        seed_sd: standard deviation of the difference over seeds alone.
+        example_sd: standard deviation of the difference over the choice of test rows alone.
+        more_seeds: number of further seeds that should settle an open comparison, or None.
+        test_rows: least number of test rows that could settle an open comparison where seeds
+            cannot, or None.
 
     Numbers that need two seeds on both sides are nan where there is one.
     """

@@ -14,8 +14,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from totune.advice.compare import ALPHA, Comparison, find_best, judge, pair_up
-from totune.advice.screening import as_trained, screen
-from totune.advice.summary import Arrays, StrategySummary, find_test_set, score_strategies
+from totune.advice.screening import Screening, as_trained, screen
+from totune.advice.summary import (
+    Arrays,
+    StrategySummary,
+    TestSet,
+    find_test_set,
+    score_strategies,
+)
 from totune.metrics import get_metric
 from totune.racing.records import Elimination, Reason
 from totune.racing.rules import (
@@ -87,40 +93,51 @@ def interim_analysis(
     if not inside:
         return InterimAnalysis(None, lost, ())
     best = find_best(inside, metric)
-    others = [each for each in inside if each is not best]
-    outside = [each for each in scored if each.strategy not in racing]
-    pairs = pair_up(best, others, test, metric, known=outside)
-    found = judge(best, others, pairs, metric, design.tolerance, design.level)
     screening = screen(scored, best, test, metric)
-    undertrained, constant = screening.undertrained, screening.constant
-    if best.strategy in constant:
-        constant = set()
-    found = [as_trained(_over_analyses(each, design.analyses), undertrained) for each in found]
-    level = design.level / len(others) if others else design.level
-    rivals = [
-        Rival(
-            summary=other,
-            comparison=comparison,
-            power=conditional_power(pair, design.tolerance, design.seeds, level),
-            cheaper=other.cost_order < best.cost_order,
-            is_undertrained=other.strategy in undertrained,
-            is_constant=other.strategy in constant,
-        )
-        for other, pair, comparison in zip(others, pairs, found, strict=True)
-    ]
+    if best.strategy in screening.constant:
+        screening = replace(screening, constant=set())
+    outside = [each for each in scored if each.strategy not in racing]
+    rivals = _find_rivals(best, inside, outside, test, design, screening)
     if part:
         reasons = part_reasons(best, rivals, metric.sign, screening.floor)
     else:
         final = len({record.seed for record in records}) >= design.seeds
-        costs = {each.strategy: each.cost_order for each in scored if each.strategy not in constant}
+        beating = [each for each in scored if each.strategy not in screening.constant]
+        costs = {each.strategy: each.cost_order for each in beating}
         reasons = find_reasons(best, rivals, earlier, costs, final)
-    gone = tuple(
-        rival.eliminate(best, reasons[rival.strategy])
-        for rival in rivals
-        if rival.strategy in reasons
-    )
-    still = tuple(comparison for comparison in found if comparison.strategy not in reasons)
-    return InterimAnalysis(best.strategy, (*lost, *gone), still)
+    gone = [each for each in rivals if each.strategy in reasons]
+    eliminated = tuple(each.eliminate(best, reasons[each.strategy]) for each in gone)
+    still = tuple(each.comparison for each in rivals if each.strategy not in reasons)
+    return InterimAnalysis(best.strategy, (*lost, *eliminated), still)
+
+
+def _find_rivals(
+    best: StrategySummary,
+    inside: Sequence[StrategySummary],
+    outside: Sequence[StrategySummary],
+    test: TestSet,
+    design: Design,
+    screening: Screening,
+) -> list[Rival]:
+    """The strategies in the race beside the best; those outside inform the seed variances."""
+    metric = get_metric(design.metric)
+    others = [each for each in inside if each is not best]
+    pairs = pair_up(best, others, test, metric, known=outside)
+    found = judge(best, others, pairs, metric, design.tolerance, design.level)
+    adjusted = [_over_analyses(each, design.analyses) for each in found]
+    return [
+        Rival(
+            summary=other,
+            comparison=as_trained(comparison, screening.undertrained),
+            power=conditional_power(
+                pair, design.tolerance, design.seeds, design.level / len(others)
+            ),
+            cheaper=other.cost_order < best.cost_order,
+            is_undertrained=other.strategy in screening.undertrained,
+            is_constant=other.strategy in screening.constant,
+        )
+        for other, pair, comparison in zip(others, pairs, adjusted, strict=True)
+    ]
 
 
 def _over_analyses(comparison: Comparison, analyses: int) -> Comparison:
