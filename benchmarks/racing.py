@@ -188,9 +188,7 @@ TRUTHS = {
 }
 
 
-def draw(
-    truth: tuple[Sequence[float], Sequence[float]], rows: int, rng: np.random.Generator
-) -> Finished:
+def draw(truth: Truth, rows: int, rng: np.random.Generator) -> Finished:
     """A study of five seeds: rows are hard for all, harder for some, and luck is a run's own.
 
     What decides is normal: difficulty 1, a strategy's own view of a row 0.5, a run's luck 0.5;
