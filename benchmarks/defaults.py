@@ -376,7 +376,7 @@ def regrets(folder: Path) -> list[Regret]:
         if not (place / "study.json").is_file():
             continue
         study = Study(place)
-        means = {s.strategy: 100 * s.mean for s in study.advice.standings}
+        means = {s.strategy: 100 * s.score.mean for s in study.advice.standings}
         bests = {**grid}
         for strategy, mean in means.items():  # a default is a setting, too
             bests[strategy] = max(bests.get(strategy, (mean, "")), (mean, "its default"))

@@ -2,8 +2,8 @@
 
 Finished studies are raced again on their records: a run that the race would have made is looked
 up, with its predictions and seconds, so nothing is trained. Every repetition has seeds of its own.
-The pick of a study is what it recommends, or leans to while it is undecided. A pick of the race is
-equal if the full study does not find it credibly worse than its own pick by more than the
+The pick of a study is what it recommends, or names for now while it is undecided. A pick of the
+race is equal if the full study does not find it credibly worse than its own pick by more than the
 tolerance. For comparison: a study of the first two seeds alone, which is 40% of five.
 
 Simulated studies, where the truth is known, count how often a race finds anything wrong: strategies
@@ -24,13 +24,13 @@ from scipy import stats
 
 from benchmarks.common import save
 from totune.advice import Advice, advise
-from totune.advice.comparing import compare
-from totune.advice.standings import find_test_set, gather
+from totune.advice.compare import compare
+from totune.advice.summary import find_test_set, score_strategies
 from totune.metrics import METRICS
 from totune.racing import rules
-from totune.racing.looks import Terms
-from totune.racing.racing import Leg, Ran, conduct, find_legs
-from totune.racing.records import Race
+from totune.racing.interim import Design
+from totune.racing.records import Race, Round
+from totune.racing.rounds import RoundRuns, plan_rounds, run_rounds
 from totune.runs.records import Costs, RunRecord
 from totune.runs.store import Store
 
@@ -53,7 +53,7 @@ class Finished:
         return replace(self, records=[r for r in self.records if r.seed in seeds])
 
     def advise(self, race: Race | None = None) -> Advice:
-        raced = None if race is None else race.raced()
+        raced = None if race is None else race.findings()
         arrays = {r.fingerprint: self.arrays[r.fingerprint] for r in self.records}
         return advise(self.records, arrays, self.metric, self.tolerance, raced=raced)
 
@@ -69,19 +69,19 @@ def read(folder: Path) -> Finished:
 
 def replay(whole: Finished, seeds: Sequence[int], part: Finished | None) -> tuple[Race, Finished]:
     """Races a finished study; also gives the runs on all training rows that it made."""
-    legs = find_legs(seeds, None if part is None else PART)
+    rounds = plan_rounds(seeds, None if part is None else PART)
     made: dict[float, list[RunRecord]] = {}
 
-    def perform(leg: Leg, racing: Sequence[str]) -> Ran:
-        source = whole if leg.fraction == 1 else part
+    def perform(planned: Round, racing: Sequence[str]) -> RoundRuns:
+        source = whole if planned.fraction == 1 else part
         assert source is not None
-        so_far = made.setdefault(leg.fraction, [])
-        so_far += [r for r in source.records if r.strategy in racing and r.seed in leg.seeds]
-        return Ran(so_far, {r.fingerprint: source.arrays[r.fingerprint] for r in so_far})
+        so_far = made.setdefault(planned.fraction, [])
+        so_far += [r for r in source.records if r.strategy in racing and r.seed in planned.seeds]
+        return RoundRuns(so_far, {r.fingerprint: source.arrays[r.fingerprint] for r in so_far})
 
     names = list(dict.fromkeys(record.strategy for record in whole.records))
-    terms = Terms(whole.metric, whole.tolerance, len(seeds), len(legs))
-    race = conduct(names, legs, terms, perform)
+    design = Design(whole.metric, whole.tolerance, len(seeds), len(rounds))
+    race = run_rounds(names, rounds, design, perform)
     return race, replace(whole, records=made[1.0])
 
 
@@ -90,11 +90,11 @@ class Outcome:
     """A race beside its full study.
 
     Attributes:
-        pick: what the full study recommends, or leans to.
+        pick: what the full study recommends, or names for now.
         same: whether verdict and pick are the same.
         equal: whether the pick is the same, or statistically equal in the full study.
         behind: how much less the pick scores there, in the metric's own scale.
-        dearer: how many times what the full study's pick costs per run.
+        cost_ratio: cost of the race's pick per run, over that of the full study's pick.
         share: of the full study's cost.
         two_seeds_equal: `equal` for a study of the first two seeds alone.
     """
@@ -108,7 +108,7 @@ class Outcome:
     same: bool
     equal: bool
     behind: float
-    dearer: float
+    cost_ratio: float
     share: float
     rounds: int
     two_seeds_equal: bool
@@ -118,21 +118,21 @@ def outcome(name: str, whole: Finished, seeds: Sequence[int], part: Finished | N
     """Races one repetition."""
     full = whole.of(seeds)
     race, made = replay(full, seeds, part)
-    asked, told = full.advise(), made.advise(race)
-    picks = asked.provisional, told.provisional
-    standing = {each.strategy: each for each in asked.standings}
-    mean, seconds = ([getattr(standing[p], f) for p in picks] for f in ("mean", "seconds"))
+    asked, raced = full.advise(), made.advise(race)
+    picks = asked.provisional, raced.provisional
+    summaries = {each.strategy: each.to_json() for each in asked.standings}
+    mean, seconds = ([summaries[str(p)][f] for p in picks] for f in ("mean", "seconds"))
     return Outcome(
         study=name,
         seeds=tuple(seeds),
         verdict=asked.verdict,
         pick=picks[0],
-        raced_verdict=told.verdict,
+        raced_verdict=raced.verdict,
         raced_pick=picks[1],
-        same=(asked.verdict, picks[0]) == (told.verdict, picks[1]),
+        same=(asked.verdict, picks[0]) == (raced.verdict, picks[1]),
         equal=is_equal(full, picks[0], picks[1]),
         behind=METRICS[whole.metric].sign * (mean[0] - mean[1]),
-        dearer=seconds[1] / seconds[0],
+        cost_ratio=seconds[1] / seconds[0],
         share=race.share,
         rounds=len(race.rounds),
         two_seeds_equal=is_equal(full, picks[0], full.of(seeds[:2]).advise().provisional),
@@ -145,8 +145,8 @@ def is_equal(full: Finished, first: str | None, second: str | None) -> bool:
         return True
     metric = METRICS[full.metric]
     test = find_test_set(full.arrays)
-    _, entrants = gather(full.records, full.arrays, test, metric)
-    a, b = (next(e for e in entrants if e.strategy == name) for name in (first, second))
+    every = score_strategies(full.records, full.arrays, test, metric)
+    a, b = (next(each for each in every if each.strategy == name) for name in (first, second))
     (found,) = compare(a, [b], test, metric, full.tolerance)
     return found.verdict != "credibly worse"
 
@@ -188,9 +188,7 @@ TRUTHS = {
 }
 
 
-def draw(
-    truth: tuple[Sequence[float], Sequence[float]], rows: int, rng: np.random.Generator
-) -> Finished:
+def draw(truth: Truth, rows: int, rng: np.random.Generator) -> Finished:
     """A study of five seeds: rows are hard for all, harder for some, and luck is a run's own.
 
     What decides is normal: difficulty 1, a strategy's own view of a row 0.5, a run's luck 0.5;
@@ -229,8 +227,8 @@ def simulate(name: str, rows: int, draws: int, patient: bool = False) -> dict[st
         name: of the truth.
         rows: of the test set.
         draws: how many studies.
-        patient: whether nobody leaves because of what is to be expected, so that all is tested as
-            often as can be.
+        patient: whether no strategy leaves for futility, so that everything is tested as often as
+            possible.
     """
     truth, rng = TRUTHS[name], np.random.default_rng(0)
     best = max(truth.accuracies)
@@ -239,10 +237,10 @@ def simulate(name: str, rows: int, draws: int, patient: bool = False) -> dict[st
     wrong: dict[str, int] = {"worse": 0, "keeps up": 0}
     found_any, shares = 0, []
     for _ in range(draws):
-        with mock.patch.object(rules, "LEAST_CHANCE", 0.0 if patient else rules.LEAST_CHANCE):
+        with mock.patch.object(rules, "FUTILITY", 0.0 if patient else rules.FUTILITY):
             race, _ = replay(draw(truth, rows, rng), range(SEEDS), None)
         found: dict[str, list[float]] = {reason: [] for reason in wrong}
-        for gone in race.left.values():
+        for gone in race.eliminated.values():
             if gone.reason in found:
                 found[gone.reason].append(behind[gone.strategy])
         wrong["worse"] += any(gap <= limit for gap in found["worse"])
@@ -250,8 +248,8 @@ def simulate(name: str, rows: int, draws: int, patient: bool = False) -> dict[st
         found_any += any(found.values())
         shares.append(race.share)
     rates = {f"wrongly {reason}": count / draws for reason, count in wrong.items()}
-    told = {"truth": name, "rows": rows, "draws": draws, "patient": patient}
-    return {**told, **rates, "found something": found_any / draws, "share": fmean(shares)}
+    settings = {"truth": name, "rows": rows, "draws": draws, "patient": patient}
+    return {**settings, **rates, "found something": found_any / draws, "share": fmean(shares)}
 
 
 def main(folders: Sequence[Path] = (), draws: int = 10) -> None:

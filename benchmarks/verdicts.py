@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from benchmarks.common import save
-from totune.advice.comparing import ALPHA
+from totune.advice.compare import ALPHA
 from totune.metrics import METRICS
 from totune.statistics import moderate, usual_variance
 from totune.statistics.paired import half_width
@@ -71,7 +71,7 @@ class Case:
         collapsing: share of the strategies with seeds whose runs may collapse.
         same_means: whether these score more otherwise, so that all means come out as without.
         sds: standard deviations of shifts, one per strategy; drawn from the records if None.
-        looks: tests of a race that share out the error; 1 for a study.
+        analyses: tests of a race that share out the error; 1 for a study.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Case:
     collapsing: float = 0.0
     same_means: bool = False
     sds: tuple[float, ...] | None = None
-    looks: int = 1
+    analyses: int = 1
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Found:
 def judge(
     case: Case, drawn: Drawn, truth: Floats, how: str, inside: NDArray[np.bool_] | None = None
 ) -> Found:
-    """Compares all with the best of each study, as `totune.advice.comparing` does.
+    """Compares all with the best of each study, as `totune.advice.compare` does.
 
     Args:
         case: what was drawn.
@@ -225,7 +225,7 @@ def judge(
         no_test |= ~inside
 
     whole_df = (rows + both) / (rows / (case.rows - 1) + both / df)
-    rivals, alpha = (~no_test).sum(axis=-1), ALPHA / case.looks
+    rivals, alpha = (~no_test).sum(axis=-1), ALPHA / case.analyses
     spread = rows, case.rows - 1, both, df
     p = np.where(no_test, 1.0, p_values(np.abs(difference - case.tolerance), *spread))
     levels, is_decided = take_steps(p, whole_df, rivals, alpha, how)
@@ -401,26 +401,26 @@ def races() -> Iterator[Case]:
     """And of races of five seeds, which test four times."""
     one = (0.03, *[0.003] * 7)
     for rows in (200, 1000):
-        yield Case("all equal, tolerance 0", 5, rows, tolerance=0.0, looks=4)
-        yield Case("all equal", 5, rows, looks=4)
-        yield Case("one of 3 points, the others of .3", 5, rows, sds=one, looks=4)
-        yield Case("behind by the tolerance", 5, rows, gap=TOLERANCE, looks=4)
-        yield Case("just further", 5, rows, gap=0.0301, tolerance=0.03, looks=4)
-        yield Case("half may collapse", 5, rows, collapsing=0.5, looks=4)
-        yield Case("so, with equal means", 5, rows, collapsing=0.5, same_means=True, looks=4)
+        yield Case("all equal, tolerance 0", 5, rows, tolerance=0.0, analyses=4)
+        yield Case("all equal", 5, rows, analyses=4)
+        yield Case("one of 3 points, the others of .3", 5, rows, sds=one, analyses=4)
+        yield Case("behind by the tolerance", 5, rows, gap=TOLERANCE, analyses=4)
+        yield Case("just further", 5, rows, gap=0.0301, tolerance=0.03, analyses=4)
+        yield Case("half may collapse", 5, rows, collapsing=0.5, analyses=4)
+        yield Case("so, with equal means", 5, rows, collapsing=0.5, same_means=True, analyses=4)
 
 
 def main(studies: int = 500) -> None:
     """Simulates all cases and writes results."""
-    told: dict[str, list[dict[str, Any]]] = {"studies": [], "races": []}
+    results: dict[str, list[dict[str, Any]]] = {"studies": [], "races": []}
     for kind, wanted, simulate in (("studies", cases(), run), ("races", races(), race)):
         for case in wanted:
-            told[kind].append(simulate(case, studies))
-            for how, rates in list(told[kind][-1].items())[2:]:
+            results[kind].append(simulate(case, studies))
+            for how, rates in list(results[kind][-1].items())[2:]:
                 known = {name: rate for name, rate in rates.items() if rate is not None}
                 shown = ", ".join(f"{name} {100 * rate:.1f}" for name, rate in known.items())
                 print(f"{case.name} ({case.seeds} seeds, {case.rows} rows), {how}: {shown}")
-    print(save("verdicts", told))
+    print(save("verdicts", results))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from totune.advice import Advice, advise
-from totune.advice.comparing import Raced
+from totune.advice.compare import RaceFindings
 from totune.errors import ConfigError, DataError
+from totune.registry import options_of
+from totune.runs.config import Candidate, assign_options
 from totune.runs.records import Costs, EpochRecord, RunRecord
 
 ROWS = 2000
@@ -120,7 +122,7 @@ def test_the_best_is_recommended_when_every_cheaper_one_is_credibly_worse():
     assert all(c.low > found.tolerance and c.effect_size > 0 for c in found.comparisons)
 
 
-def test_an_open_case_is_told_as_open():
+def test_an_open_case_is_stated_as_open():
     cheap = noisy("last-2", 0.112, 3, salt=1, seconds=5.0)
     dear = noisy("fine-tuning", 0.1, 3, salt=2, seconds=50.0)
     found = (cheap + dear).advise()
@@ -164,7 +166,7 @@ def test_test_rows_are_asked_for_where_seeds_cannot_decide():
     )
 
 
-def test_a_hopeless_tie_with_the_limit_is_told():
+def test_a_hopeless_tie_with_the_limit_is_stated():
     cheap, dear = runs("tf-idf", [210] * 3, 1.0), runs("counts", [200] * 3, 2.0, shift=1000)
     found = (cheap + dear).advise(tolerance=0.005)
     assert (found.more_seeds, found.verdict) == (None, "undecided")
@@ -175,7 +177,7 @@ def test_what_nothing_would_settle_is_left_to_the_costs():
     study = runs("tf-idf", [210] * 3, 1.0) + runs("counts", [200] * 3, 2.0, shift=1000)
     (known,) = study.advise().comparisons
     known = replace(known, verdict="open", more_seeds=None, test_rows=None)
-    found = study.advise(raced=Raced("counts", (known,)))
+    found = study.advise(raced=RaceFindings("counts", (known,)))
     assert (found.verdict, found.more_seeds, found.test_rows) == ("undecided", None, None)
     assert found.headline.endswith(
         "neither more seeds nor more test rows would soon settle it, so choose by cost."
@@ -249,10 +251,11 @@ def test_degenerate_runs_count_in_the_mean_and_failed_ones_do_not():
     found = study.advise()
     standing = {s.strategy: s for s in found.standings}
     tuned = standing["fine-tuning"]
-    assert (tuned.runs, tuned.failed, tuned.degenerate, tuned.seeds) == (5, 1, 1, 4)
-    assert tuned.mean == pytest.approx((4 - (1000 + 204 + 206 + 208) / ROWS) / 4)
+    counts = (tuned.records, tuned.failed, tuned.degenerate, tuned.usable)
+    assert tuple(map(len, counts)) == (5, 1, 1, 4)
+    assert tuned.score.mean == pytest.approx((4 - (1000 + 204 + 206 + 208) / ROWS) / 4)
     assert standing["lora"].seeds == 0
-    assert math.isnan(standing["lora"].mean)
+    assert math.isnan(standing["lora"].score.mean)
     assert set(verdicts(found)) == {"last-2"}
     assert "1 of 5 runs of fine-tuning failed (out of memory); the mean leaves them out." in (
         found.caveats
@@ -315,7 +318,7 @@ def test_majority_is_a_strategy_like_any_other_but_never_the_answer():
     tuned = runs("fine-tuning", [190, 190, 190], 50.0, targets=UNEVEN)
     found = (tuned + always(0, UNEVEN)).advise(tolerance=0.05)
     assert verdicts(found) == {"majority": "as good"}
-    assert found.standings[1].mean == pytest.approx(0.9)
+    assert found.standings[1].score.mean == pytest.approx(0.9)
     assert (found.verdict, found.recommended, found.smallest) == (
         "recommended",
         "fine-tuning",
@@ -391,8 +394,8 @@ def test_what_leads_although_it_is_undertrained_is_recommended_with_a_reservatio
     losses(study, "fine-tuning", *BRIEF)
     found = study.advise()
     assert (found.verdict, found.recommended) == ("recommended", "fine-tuning")
-    told = "fine-tuning is possibly under-trained: train it longer (--set "
-    assert [line for line in found.caveats if line.startswith(told)]
+    text = "fine-tuning is possibly under-trained: train it longer (--set "
+    assert [line for line in found.caveats if line.startswith(text)]
 
 
 @pytest.mark.parametrize(
@@ -453,6 +456,32 @@ def test_the_setting_that_trains_longer_is_that_of_the_command():
     assert study.advise().undertrained == {"last-2": "last-2.num_train_epochs=9"}
 
 
+@pytest.mark.parametrize(
+    ("candidate", "setting"),
+    [
+        pytest.param(Candidate("last-3"), "last-3.num_train_epochs=9", id="short name"),
+        pytest.param(Candidate("last-k", {"k": 3}), "last-3.num_train_epochs=9", id="long name"),
+        pytest.param(
+            Candidate("last-k", {"k": 3}, label="mine"), "last-3.num_train_epochs=9", id="both"
+        ),
+        pytest.param(
+            Candidate("fine-tuning", label="mine"), "fine-tuning.num_train_epochs=9", id="own label"
+        ),
+    ],
+)
+def test_the_setting_that_trains_longer_is_accepted(candidate: Candidate, setting: str):
+    made = candidate.create()
+    label = candidate.label or made.label
+    study = runs("tf-idf", [140] * 3, 0.1) + runs(label, [320] * 3, 17.0)
+    losses(study, label, *BRIEF)
+    config = {"strategy": {"name": made.name, "options": options_of(made)}}
+    study.records = [replace(run, config=config) for run in study.records]
+    assert study.advise().undertrained == {label: setting}
+    name, value = setting.split("=")
+    (assigned,) = assign_options([candidate], {name: int(value)})
+    assert assigned.options == {**candidate.options, "num_train_epochs": 9}
+
+
 def test_a_regression_by_error_is_turned_the_right_way_round():
     targets = np.sin(np.arange(400.0))
     study = Study([], {})
@@ -470,7 +499,7 @@ def test_a_regression_by_error_is_turned_the_right_way_round():
     assert "points" not in " ".join((*found.reasons, found.headline))
 
 
-def test_tiny_tests_few_seeds_and_unseen_labels_are_told():
+def test_tiny_tests_few_seeds_and_unseen_labels_are_stated():
     targets = np.array([0, 1, 1, 0, -100] * 10)
     study = Study([], {})
     for name in ("a", "b"):
@@ -480,20 +509,20 @@ def test_tiny_tests_few_seeds_and_unseen_labels_are_told():
                 "targets": targets,
                 "predictions": np.maximum(targets, 0),
             }
-    told = " ".join(study.advise().caveats)
-    assert "tiny: 50 rows, so one row is 2.0% of it" in told
-    assert "The fewest usable seeds of a strategy are 2" in told
-    assert "10 of 50 test rows have a label that training never saw" in told
+    text = " ".join(study.advise().caveats)
+    assert "tiny: 50 rows, so one row is 2.0% of it" in text
+    assert "The fewest usable seeds of a strategy are 2" in text
+    assert "10 of 50 test rows have a label that training never saw" in text
 
 
-def test_unknown_costs_count_as_the_dearest():
+def test_unknown_costs_count_as_the_most_expensive():
     study = best() + runs("last-2", [203] * 5)
     study.records = [
         replace(run, costs=None) if run.strategy == "last-2" else run for run in study.records
     ]
     found = study.advise(tolerance=0.05)
     assert found.recommended == "fine-tuning"
-    assert "The costs of last-2 are not recorded; it counts as dearest." in found.caveats
+    assert "The costs of last-2 are not recorded; it counts as the most expensive." in found.caveats
     assert found.to_json()["standings"][1]["seconds"] is None
 
 
@@ -660,11 +689,11 @@ def test_a_tagger_that_answers_o_everywhere_is_no_better_than_a_constant():
     for seed in range(5):
         arrays = study.arrays[f"feature-extraction/{seed}"]
         arrays["predictions"] = np.minimum(arrays["targets"], 0)
-    told = "feature-extraction does not beat a constant answer."
-    assert told in study.advise("span-f1").caveats
-    assert told in study.advise("token-accuracy").caveats
+    text = "feature-extraction does not beat a constant answer."
+    assert text in study.advise("span-f1").caveats
+    assert text in study.advise("token-accuracy").caveats
 
 
-def test_where_words_are_tagged_sentences_are_told():
-    told = " ".join(tagging_study(40).advise("span-f1", tolerance=0.1).caveats)
-    assert "tiny: 40 sentences, so one sentence is 2.5% of it" in told
+def test_where_words_are_tagged_sentences_are_stated():
+    text = " ".join(tagging_study(40).advise("span-f1", tolerance=0.1).caveats)
+    assert "tiny: 40 sentences, so one sentence is 2.5% of it" in text

@@ -3,15 +3,17 @@
 from dataclasses import replace
 
 from tests.unit.report.sample_search import search, trial
+from tests.unit.study.samples import record_of
 from tests.unit.test_advice import best, runs
 
-from totune.advice.effort import NOTHING, tell_effort
-from totune.advice.standings import Standing
+from totune.advice.effort import NOT_SEARCHED, describe_effort
+from totune.advice.summary import StrategySummary
 from totune.search.records import SearchRecord
 
 
-def standing(strategy: str, count: int = 3) -> Standing:
-    return Standing(strategy, count, 0, 0, 0, count, 0.8, 0.0, 0.8, 0.8, False, 1.0, 1.0, "")
+def summary(strategy: str, count: int = 3) -> StrategySummary:
+    records = tuple(record_of(strategy, seed) for seed in range(count))
+    return StrategySummary(strategy, records, records)
 
 
 def searched(strategy: str, count: int = 20, **changes: object) -> SearchRecord:
@@ -19,73 +21,73 @@ def searched(strategy: str, count: int = 20, **changes: object) -> SearchRecord:
     return search([trial(n, 0.8) for n in range(count)], strategy=strategy, **changes)
 
 
-BOTH = [standing("fine-tuning"), standing("last-2")]
+BOTH = [summary("fine-tuning"), summary("last-2")]
 
 
 def test_equal_effort_is_one_sentence():
-    told = tell_effort([searched("last-2"), searched("fine-tuning")], BOTH)
-    assert told == [
+    lines = describe_effort([searched("last-2"), searched("fine-tuning")], BOTH)
+    assert lines == [
         "Options were searched on dev with 20 trials per strategy (fine-tuning 10 min, last-2 "
         "10 min); the winners ran over 3 seeds."
     ]
 
 
-def test_a_budget_of_time_tells_the_trials():
+def test_a_budget_of_time_states_the_trials():
     budget = {"seconds": 600.0}
-    told = tell_effort(
+    lines = describe_effort(
         [searched("fine-tuning", 1, budget=budget), searched("last-2", 9, budget=budget)],
-        [standing("fine-tuning", 1), standing("last-2", 1)],
+        [summary("fine-tuning", 1), summary("last-2", 1)],
     )
-    assert told == [
+    assert lines == [
         "Options were searched on dev for 10 min per strategy (fine-tuning 1 trial, last-2 9 "
         "trials); the winners ran over 1 seed."
     ]
 
 
-def test_unequal_budgets_are_told():
-    (told,) = tell_effort([searched("fine-tuning", 4), searched("last-2", 20)], BOTH)
-    assert told == (
+def test_unequal_budgets_are_stated():
+    (lines,) = describe_effort([searched("fine-tuning", 4), searched("last-2", 20)], BOTH)
+    assert lines == (
         "Options were searched on dev with unequal effort (fine-tuning 4 trials in 2 min, last-2 "
         "20 trials in 10 min); the winners ran over 3 seeds."
     )
 
 
-def test_a_search_cut_short_is_told():
+def test_a_search_cut_short_is_stated():
     short = searched("fine-tuning", 12, budget={"trials": 20.0})
-    told = tell_effort([short, searched("last-2")], BOTH)
-    assert told[0].startswith("Options were searched on dev with 20 trials per strategy")
-    assert told[1:] == ["The search of fine-tuning was cut short: it had 12 of its 20 trials."]
+    lines = describe_effort([short, searched("last-2")], BOTH)
+    assert lines[0].startswith("Options were searched on dev with 20 trials per strategy")
+    assert lines[1:] == ["The search of fine-tuning was cut short: it had 12 of its 20 trials."]
 
 
 def test_members_that_were_not_searched_are_named():
     nothing = search([], strategy="majority", ranges={})
-    others = [standing("majority"), standing("tf-idf")]
-    told = tell_effort([searched("fine-tuning"), nothing], [standing("fine-tuning"), *others])
-    assert told[1:] == ["Not searched: majority, tf-idf."]
+    others = [summary("majority"), summary("tf-idf")]
+    lines = describe_effort([searched("fine-tuning"), nothing], [summary("fine-tuning"), *others])
+    assert lines[1:] == ["Not searched: majority, tf-idf."]
 
 
-def test_failed_trials_are_told_with_the_first_message():
+def test_failed_trials_are_stated_with_the_first_message():
     some = [trial(0, 0.8), trial(1, None, error="the loss is not finite."), trial(2, None)]
-    told = tell_effort([search(some)], [standing("fine-tuning")])
-    assert told[1:] == ["2 of 3 trials of fine-tuning failed (the loss is not finite)."]
+    lines = describe_effort([search(some)], [summary("fine-tuning")])
+    assert lines[1:] == ["2 of 3 trials of fine-tuning failed (the loss is not finite)."]
     every = search([trial(n, None) for n in range(3)])
-    assert tell_effort([every], [standing("fine-tuning")])[1:] == [
+    assert describe_effort([every], [summary("fine-tuning")])[1:] == [
         "No trial of fine-tuning succeeded, so it ran with its defaults."
     ]
 
 
 def test_runs_of_strategies_may_differ_in_number():
-    found = [standing("fine-tuning", 2), standing("last-2", 3)]
-    (told,) = tell_effort([searched("fine-tuning"), searched("last-2")], found)
-    assert told.endswith("; the winners ran over 2 to 3 seeds.")
-    (early,) = tell_effort([searched("fine-tuning")], [])
+    found = [summary("fine-tuning", 2), summary("last-2", 3)]
+    (lines,) = describe_effort([searched("fine-tuning"), searched("last-2")], found)
+    assert lines.endswith("; the winners ran over 2 to 3 seeds.")
+    (early,) = describe_effort([searched("fine-tuning")], [])
     assert early.endswith("(fine-tuning 10 min).")
 
 
 def test_an_advice_states_the_effort():
     study = best() + runs("tf-idf", [900, 901, 902], 1.0)
     unsearched = study.advise()
-    assert unsearched.effort == (NOTHING,)
+    assert unsearched.effort == (NOT_SEARCHED,)
     assert "--search 20" in str(unsearched)
     names = [found.strategy for found in unsearched.standings]
     found = study.advise(searches=[searched(name) for name in names])
@@ -99,4 +101,4 @@ def test_an_advice_without_a_usable_run_states_it_too():
     failed = [replace(run, status="failed") for run in best().records]
     found = replace(best(), records=failed).advise()
     assert found.verdict == "none"
-    assert found.effort == (NOTHING,)
+    assert found.effort == (NOT_SEARCHED,)

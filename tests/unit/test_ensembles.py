@@ -93,9 +93,9 @@ def test_costs_are_those_of_all_members(study: tuple[list[RunRecord], Arrays]):
 def test_costs_that_are_not_recorded_are_not_known(study: tuple[list[RunRecord], Arrays]):
     records, arrays = study
     blind = [replace(run, costs=None) if run.seed else run for run in records]
-    told = json.loads(json.dumps(find_ensembles(blind, arrays, METRIC_NAMES)[0].to_json()))
-    assert told["storage_bytes"] is told["latency_milliseconds"] is None
-    assert told["members"] == ["lora seed 1", "lora seed 0"]
+    plain = json.loads(json.dumps(find_ensembles(blind, arrays, METRIC_NAMES)[0].to_json()))
+    assert plain["storage_bytes"] is plain["latency_milliseconds"] is None
+    assert plain["members"] == ["lora seed 1", "lora seed 0"]
 
 
 def test_runs_that_do_not_count_are_no_members(study: tuple[list[RunRecord], Arrays]):

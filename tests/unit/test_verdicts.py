@@ -34,7 +34,7 @@ def test_moderated_variances_find_more_than_own_ones() -> None:
 
 
 def test_little_is_found_wrongly_in_races() -> None:
-    found = race(Case("equal", 5, 200, tolerance=0.0, looks=4), studies=50)["moderated"]
+    found = race(Case("equal", 5, 200, tolerance=0.0, analyses=4), studies=50)["moderated"]
     assert found["wrongly worse"] <= 0.14
 
 

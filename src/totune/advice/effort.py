@@ -1,57 +1,59 @@
-"""How hard options were searched, in sentences: a comparison is fair where effort is equal."""
+"""How much each strategy's options were searched, in sentences: equal effort makes it fair."""
 
 from collections.abc import Sequence
 
-from totune.advice.standings import Standing
+from totune.advice.summary import StrategySummary
 from totune.advice.wording import duration
 from totune.search import outcomes
 from totune.search.records import SearchRecord
 
-NOTHING = "No options were searched; with --search 20 every strategy gets 20 trials on dev."
+NOT_SEARCHED = "No options were searched; with --search 20 every strategy gets 20 trials on dev."
 
 
-def tell_effort(searches: Sequence[SearchRecord], standings: Sequence[Standing]) -> list[str]:
-    """What every strategy's options got, then what was unequal.
+def describe_effort(
+    searches: Sequence[SearchRecord], summaries: Sequence[StrategySummary]
+) -> list[str]:
+    """The search effort of every strategy, then what was unequal.
 
     Args:
         searches: those whose winners the runs are.
-        standings: of all strategies.
+        summaries: those of all strategies.
     """
     done = sorted((s for s in searches if s.ranges and s.trials), key=lambda s: s.strategy)
     if not done:
-        return [NOTHING]
+        return [NOT_SEARCHED]
     names = {search.strategy for search in done}
-    others = [standing.strategy for standing in standings if standing.strategy not in names]
-    told = [_searched(done, [standing for standing in standings if standing.strategy in names])]
-    told += [line for search in done for line in (_cut_short(search), _failures(search)) if line]
+    others = [each.strategy for each in summaries if each.strategy not in names]
+    lines = [_searched(done, [each for each in summaries if each.strategy in names])]
+    lines += [line for search in done for line in (_cut_short(search), _failures(search)) if line]
     if others:
-        told.append(f"Not searched: {', '.join(others)}.")
-    return told
+        lines.append(f"Not searched: {', '.join(others)}.")
+    return lines
 
 
-def _searched(searches: Sequence[SearchRecord], standings: Sequence[Standing]) -> str:
-    """The budget if it is one, and what each search took of the other kind."""
+def _searched(searches: Sequence[SearchRecord], summaries: Sequence[StrategySummary]) -> str:
+    """The common budget of trials (or time), and the time (or trials) that each search took."""
     budgets = [search.budget for search in searches]
     equal = all(budget == budgets[0] for budget in budgets)
     trials = {search.strategy: _count(len(search.trials), "trial") for search in searches}
     times = {search.strategy: duration(outcomes.seconds(search)) for search in searches}
     if not equal:
         each = [f"{name} {trials[name]} in {times[name]}" for name in trials]
-        told = f"Options were searched on dev with unequal effort ({', '.join(each)})"
+        text = f"Options were searched on dev with unequal effort ({', '.join(each)})"
     elif "trials" in budgets[0]:
         each = [f"{name} {time}" for name, time in times.items()]
         budget = _count(int(budgets[0]["trials"]), "trial")
-        told = f"Options were searched on dev with {budget} per strategy ({', '.join(each)})"
+        text = f"Options were searched on dev with {budget} per strategy ({', '.join(each)})"
     else:
         each = [f"{name} {count}" for name, count in trials.items()]
         budget = duration(budgets[0]["seconds"])
-        told = f"Options were searched on dev for {budget} per strategy ({', '.join(each)})"
-    return f"{told}{_seeds(standings)}."
+        text = f"Options were searched on dev for {budget} per strategy ({', '.join(each)})"
+    return f"{text}{_seeds(summaries)}."
 
 
-def _seeds(standings: Sequence[Standing]) -> str:
-    """Over how many seeds the winners ran."""
-    runs = sorted({standing.runs for standing in standings})
+def _seeds(summaries: Sequence[StrategySummary]) -> str:
+    """The number of seeds that the winners ran over."""
+    runs = sorted({len(each.records) for each in summaries})
     if not runs:
         return ""
     several = f"{runs[0]} to {runs[-1]}" if len(runs) > 1 else str(runs[0])

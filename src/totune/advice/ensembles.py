@@ -1,4 +1,4 @@
-"""What runs of a study score together (Wang et al. 2019 combine three models by ensembling).
+"""Ensembles of the runs of a study (Wang et al. 2019 combine three models by ensembling).
 
 This is for information: the advice compares strategies, not ensembles, and an ensemble chosen by
 its test score would be chosen on test.
@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from totune.advice.plain import finite
-from totune.advice.standings import Arrays, TestSet, find_test_set, is_usable
+from totune.advice.summary import Arrays, TestSet, find_test_set, finite, is_usable
 from totune.metrics import Metric, get_metric
 from totune.runs.records import RunRecord
 
@@ -28,12 +27,12 @@ class Ensemble:
 
     Attributes:
         name: "fine-tuning x 5 seeds", or "3 best strategies".
-        members: its runs, such as "fine-tuning seed 0", best dev score first.
-        test: the test score of each metric.
-        alone: the mean test score of its members, each on its own.
-        gain: how much better the ensemble is than that; positive is better, for errors too.
-        storage_bytes: what all its members store per task on top of the encoder; infinite if not
-            recorded.
+        members: names of its runs, such as "fine-tuning seed 0", best dev score first.
+        test: test score by metric.
+        alone: mean test score of its members by metric.
+        gain: improvement of `test` over `alone` by metric; positive is better, for errors too.
+        storage_bytes: bytes that all its members store per task on top of the encoder; infinite if
+            not recorded.
         latency_milliseconds: prediction time per example, all members one after the other; nan if
             not recorded.
     """
@@ -59,8 +58,8 @@ def find_ensembles(
 
     A strategy makes one of all its usable runs where there are at least two; the last ensemble is
     the best run by dev score of each of the (at most three) strategies on the encoder that are best
-    by it. Runs that all predict the same are copies, no ensemble; two voters are none either, since
-    each tie goes to the better one.
+    by it. Runs that all predict the same are copies and make no ensemble; neither do two runs that
+    only vote, since every tie goes to the better one.
 
     Args:
         records: the runs of a study, all on the same test set.
@@ -84,7 +83,7 @@ def find_ensembles(
     return tuple(
         _ensemble(name, runs, arrays, test, measures)
         for name, runs in (*seeds, *across)
-        if _say_more([arrays[run.fingerprint] for run in runs])
+        if _differ([arrays[run.fingerprint] for run in runs])
     )
 
 
@@ -112,8 +111,8 @@ def _best_of_each(ranked: Sequence[RunRecord]) -> list[RunRecord]:
     return list(first.values())[:MOST_STRATEGIES]
 
 
-def _say_more(members: Sequence[RunArrays]) -> bool:
-    """Whether the members together can say anything that the first alone does not."""
+def _differ(members: Sequence[RunArrays]) -> bool:
+    """Whether the members together can predict anything that the first alone does not."""
     first, *others = (member["predictions"] for member in members)
     if all(np.array_equal(first, other) for other in others):
         return False
@@ -155,11 +154,11 @@ def _ensemble(
 
 
 def combine(members: Sequence[RunArrays]) -> NDArray[Any]:
-    """What several runs predict together.
+    """The joint predictions of several runs.
 
     Classes are those of the highest mean probability, numbers are means. Of tags, which have no
-    probabilities, each word gets the one that most members give; among equally many it is the one
-    of the member that stands first.
+    probabilities, each word gets the one that most members give; a tie goes to the member that
+    comes first.
 
     Args:
         members: the arrays of M runs, best dev score first: `predictions` [N] or [N, W], of classes

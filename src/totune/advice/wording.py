@@ -1,4 +1,4 @@
-"""The sentences of an advice, for someone who labels texts: "87 of 100 right" for an accuracy.
+"""The sentences of an advice, for people who label texts: "87 of 100 right" for an accuracy.
 
 Other bounded scores, and differences, are given in points (times 100).
 """
@@ -11,16 +11,16 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from totune.advice.comparing import Comparison
-from totune.advice.deciding import Decision
-from totune.advice.standings import Entrant, Standing
+from totune.advice.compare import Comparison
+from totune.advice.decide import Decision
+from totune.advice.summary import StrategySummary
 from totune.metrics import Metric
 
 FEW_SEEDS = 5
 TINY_TEST_ROWS = 200
 MOST_REMEDIES = 2  # in the headline
 
-# The question is "to tune or not to tune?"; what each strategy, by its label, says to it.
+# The answer that each strategy, by its label, is to the question "to tune or not to tune?".
 _ANSWERS = {
     "fine-tuning": "Tune",
     "gradual-unfreezing": "Tune",
@@ -40,7 +40,7 @@ class Basis:
     """What all sentences of an advice refer to.
 
     Attributes:
-        metric: the study's.
+        metric: the study's metric.
         tolerance: how much worse than the best is still good enough.
         constant: score of the best constant answer.
         undertrained: by strategy that is possibly under-trained, the setting that trains it longer.
@@ -58,24 +58,24 @@ class Basis:
 
 
 def headline(decision: Decision, basis: Basis) -> str:
-    """What to use, how good it is, and what would settle what is not certain."""
+    """Which strategy to use, how good it is, and what would settle an open case."""
     choice, best, limit = decision.provisional, decision.best, basis.limit
     if decision.verdict == "none" or choice is None:
-        return _no_verdict(best, alone=len(decision.entrants) == 1, basis=basis)
-    right = score(choice.standing.mean, basis.metric)
+        return _no_verdict(best, alone=len(decision.strategies) == 1, basis=basis)
+    right = score(choice.score.mean, basis.metric)
     if decision.verdict == "undecided":
-        told = [f"Use {choice.strategy} for now ({right}); not yet certain."]
+        sentences = [f"Use {choice.strategy} for now ({right}); not yet certain."]
         if decision.blockers:
-            told.append(_blocked(decision, basis))
+            sentences.append(_blocked(decision, basis))
         if decision.undertrained:
-            told.append(_train_longer(decision.undertrained, basis))
-        return " ".join(told)
+            sentences.append(_train_longer(decision.undertrained, basis))
+        return " ".join(sentences)
     answer = _answer(choice.strategy)
     start = f"{answer}: {choice.strategy}" if answer else f"Use {choice.strategy}: it"
     if choice is not best:
         near = f"is within {limit} of the best ({best.strategy})"
         return f"{start} {near} and {_saving(choice, best)} ({right})."
-    below = sum(each.standing.cost < best.standing.cost for each in decision.entrants)
+    below = sum(each.cost_order < best.cost_order for each in decision.strategies)
     if not below:
         return f"{start} scores best ({right}) and is the cheapest."
     if not decision.cheaper:
@@ -93,59 +93,59 @@ def _answer(strategy: str) -> str:
     return _ANSWERS.get(strategy, "")
 
 
-def _no_verdict(best: Entrant, alone: bool, basis: Basis) -> str:
+def _no_verdict(best: StrategySummary, alone: bool, basis: Basis) -> str:
     if alone:
-        told = f"No verdict: only {best.strategy} has usable runs, so it has no rival."
+        text = f"No verdict: only {best.strategy} has usable runs, so it has no rival."
     else:
         constant = score(basis.constant, basis.metric)
-        told = f"Neither: nothing beats a constant answer (the same for every text: {constant})."
+        text = f"Neither: nothing beats a constant answer (the same for every text: {constant})."
     if basis.undertrained:
-        told += f" {_train_longer(sorted(basis.undertrained), basis)}"
-    return told
+        text += f" {_train_longer(sorted(basis.undertrained), basis)}"
+    return text
 
 
 def _blocked(decision: Decision, basis: Basis) -> str:
     """Which cheaper strategies may keep up, and what would settle it."""
     names = [blocker.strategy for blocker in decision.blockers]
-    told = f"The cheaper {_listed(names, 'or')} may do as well (within {basis.limit})"
+    start = f"The cheaper {_listed(names, 'or')} may do as well (within {basis.limit})"
     if decision.more_seeds is not None:
-        seeds = min(entrant.standing.seeds for entrant in decision.entrants) + decision.more_seeds
+        seeds = min(each.seeds for each in decision.strategies) + decision.more_seeds
         single = any(math.isnan(blocker.low) for blocker in decision.blockers)
         effect = "would show how much seeds matter" if single else "should settle it"
         more = f"{decision.more_seeds} more {_plural(decision.more_seeds, 'seed')} per strategy"
-        return f"{told}: {more} {effect} (--seeds {seeds})."
+        return f"{start}: {more} {effect} (--seeds {seeds})."
     if decision.test_rows is not None:
         rows = f"{decision.test_rows:,} test {basis.metric.row}s"
         now = f"{decision.best.predictions.shape[1]:,}"
-        return f"{told}: more seeds would not settle it, about {rows} might (now {now})."
+        return f"{start}: more seeds would not settle it, about {rows} might (now {now})."
     rows = f"test {basis.metric.row}s"
-    return f"{told}: neither more seeds nor more {rows} would soon settle it, so choose by cost."
+    return f"{start}: neither more seeds nor more {rows} would soon settle it, so choose by cost."
 
 
 def _train_longer(names: Sequence[str], basis: Basis) -> str:
-    """What to do about strategies that are possibly under-trained; few are named with the remedy.
+    """The advice for strategies that are possibly under-trained.
 
-    The remedy of each other one stands in its own sentence.
+    The settings to use are named if there are few; the reasons name each of them too.
     """
     are, each = ("is", "it") if len(names) == 1 else ("are", "them")
-    told = f"{_listed(names, 'and')} {are} possibly under-trained: train {each} longer"
+    text = f"{_listed(names, 'and')} {are} possibly under-trained: train {each} longer"
     if len(names) > MOST_REMEDIES:
-        return f"{told} (settings below)."
-    return f"{told} ({' '.join(_remedy(name, basis) for name in names)})."
+        return f"{text} (settings below)."
+    return f"{text} ({' '.join(_remedy(name, basis) for name in names)})."
 
 
 def _remedy(strategy: str, basis: Basis) -> str:
     return f"--set {basis.undertrained[strategy]}"
 
 
-def reasons(best: Entrant, comparisons: Sequence[Comparison], basis: Basis) -> list[str]:
-    """Who is best, and what is known of each other strategy, nearest first."""
-    found, metric = best.standing, basis.metric
-    spread = f"mean of {found.seeds} seeds, 95% interval {_range(found.low, found.high, metric)}"
-    if found.seeds == 1:
+def reasons(best: StrategySummary, comparisons: Sequence[Comparison], basis: Basis) -> list[str]:
+    """The best strategy, and the finding on each other one, nearest first."""
+    found, metric = best.score, basis.metric
+    spread = f"mean of {best.seeds} seeds, 95% interval {_range(found.low, found.high, metric)}"
+    if best.seeds == 1:
         spread = "one seed"
-    elif found.fixed:
-        spread = f"the same with each of {found.seeds} seeds"
+    elif best.fixed:
+        spread = f"the same with each of {best.seeds} seeds"
     lines = [f"{best.strategy} scores best: {score(found.mean, metric, 1)} ({spread})."]
     for comparison in sorted(comparisons, key=lambda c: (c.difference, c.strategy)):
         lines.append(_finding(comparison, basis))
@@ -170,77 +170,85 @@ def _finding(comparison: Comparison, basis: Basis) -> str:
 
 
 def costs(
-    decision: Decision, others: Sequence[Entrant], smallest: Entrant | None, basis: Basis
+    decision: Decision,
+    others: Sequence[StrategySummary],
+    smallest: StrategySummary | None,
+    basis: Basis,
 ) -> list[str]:
-    """What the choice costs beside each other strategy, cheapest first."""
+    """The cost of the choice against that of each other strategy, cheapest first."""
     choice = decision.provisional
     if choice is None:
         return []
-    ordered = sorted(others, key=lambda entrant: entrant.standing.cost)
-    lines = [_cost(choice.standing, each.standing) for each in ordered if each is not choice]
+    ordered = sorted(others, key=lambda each: each.cost_order)
+    lines = [_cost(choice, each) for each in ordered if each is not choice]
     if smallest is not None:
         lines.insert(0, _saves_storage(smallest, choice, decision.best, basis))
     return [line for line in lines if line]
 
 
-def _cost(mine: Standing, theirs: Standing) -> str:
+def _cost(mine: StrategySummary, other: StrategySummary) -> str:
     """One sentence, or "" where seconds are not recorded."""
-    time = _times(mine.seconds, theirs.seconds, ("faster than", "about as fast as", "slower than"))
+    seconds = mine.seconds(), other.seconds()
+    time = _times(*seconds, ("faster than", "about as fast as", "slower than"))
     if not time:
         return ""
-    seconds = f"{duration(mine.seconds)} against {duration(theirs.seconds)} per run"
-    line = f"{mine.strategy} trains {time} {theirs.strategy} ({seconds})"
-    bytes_each = mine.storage_bytes, theirs.storage_bytes
-    storage = _times(*bytes_each, ("less", "about as much", "more"))
+    durations = " against ".join(duration(each) for each in seconds if each is not None)
+    line = f"{mine.strategy} trains {time} {other.strategy} ({durations} per run)"
+    storage = _times(mine.storage, other.storage, ("less", "about as much", "more"))
     if storage:
-        sizes = f"{size(bytes_each[0])} against {size(bytes_each[1])}"
+        sizes = f"{size(mine.storage)} against {size(other.storage)}"
         line += f" and stores {storage} per task ({sizes})"
     return f"{line}."
 
 
-def _saves_storage(smallest: Entrant, choice: Entrant, best: Entrant, basis: Basis) -> str:
-    """One sentence on what stores least, for who keeps many tasks on one encoder."""
-    mine, theirs = smallest.standing, choice.standing
+def _saves_storage(
+    smallest: StrategySummary, choice: StrategySummary, best: StrategySummary, basis: Basis
+) -> str:
+    """One sentence on the strategy that stores least, for many tasks on one encoder."""
     state = "scores best" if smallest is best else f"keeps within {basis.limit} of the best"
-    time = _times(mine.seconds, theirs.seconds, ("faster", "about as fast", "slower"))
+    time = _trains(smallest, choice)
     speed = f"; it trains {time}" if time else ""
     return (
         f"If many tasks share one encoder, look at {smallest.strategy}: it {state} and stores "
-        f"{size(mine.storage_bytes)} per task instead of the {size(theirs.storage_bytes)} of "
-        f"{theirs.strategy}{speed}."
+        f"{size(smallest.storage)} per task instead of the {size(choice.storage)} of "
+        f"{choice.strategy}{speed}."
     )
 
 
-def _saving(choice: Entrant, best: Entrant) -> str:
-    mine, theirs = choice.standing.seconds, best.standing.seconds
-    time = _times(mine, theirs, ("faster", "about as fast", "slower"))
+def _saving(choice: StrategySummary, best: StrategySummary) -> str:
+    time = _trains(choice, best)
     return f"trains {time}" if time else "costs less"
 
 
-def _times(mine: float, theirs: float, words: tuple[str, str, str]) -> str:
+def _trains(mine: StrategySummary, other: StrategySummary) -> str:
+    """How fast one trains against another, or "" where seconds are not recorded."""
+    return _times(mine.seconds(), other.seconds(), ("faster", "about as fast", "slower"))
+
+
+def _times(mine: float | None, other: float | None, words: tuple[str, str, str]) -> str:
     """How much less or more one is than the other, in words; "" where one is not known."""
-    if not (0 < mine < math.inf and 0 < theirs < math.inf):
+    if mine is None or other is None or not (0 < mine < math.inf and 0 < other < math.inf):
         return ""
-    ratio = max(mine, theirs) / min(mine, theirs)
+    ratio = max(mine, other) / min(mine, other)
     if ratio < 1.05:
         return words[1]
     shown = f"{ratio:,.0f}" if ratio >= 9.95 else f"{ratio:.1f}"
-    return f"{shown} times {words[0] if mine < theirs else words[2]}"
+    return f"{shown} times {words[0] if mine < other else words[2]}"
 
 
 def caveats(
-    standings: Sequence[Standing],
+    summaries: Sequence[StrategySummary],
     decision: Decision,
     constant: Collection[str],
     targets: NDArray[Any],
     basis: Basis,
 ) -> list[str]:
-    """What may spoil the advice: lost runs, few seeds, a tiny test set, no better than chance."""
+    """Reservations: lost runs, few seeds, a tiny test set, strategies no better than chance."""
     metric = basis.metric
-    rows, seeds = len(targets), min(entrant.standing.seeds for entrant in decision.entrants)
+    rows, seeds = len(targets), min(each.seeds for each in decision.strategies)
     classes = targets.dtype.kind in "iu" and not metric.per_word
     unseen = int((targets < 0).sum()) if classes else 0
-    lines = lost(standings)
+    lines = lost(summaries)
     if seeds < FEW_SEEDS:
         lines.append(
             f"The fewest usable seeds of a strategy are {seeds}: with fewer than {FEW_SEEDS}, how "
@@ -260,7 +268,7 @@ def caveats(
     if decision.verdict != "none" and choice in basis.undertrained:
         lines.append(_train_longer([choice], basis))
     baselines = {
-        e.strategy for e in decision.entrants if e.is_constant and not e.standing.degenerate
+        each.strategy for each in decision.strategies if each.is_constant and not each.degenerate
     }
     bad = sorted(set(constant) - baselines)
     if bad:
@@ -269,28 +277,28 @@ def caveats(
     return lines
 
 
-def lost(standings: Sequence[Standing]) -> list[str]:
-    """Which runs do not count, which give one answer, and which costs are not known."""
-    return [line for standing in standings for line in _lost(standing)]
+def lost(summaries: Sequence[StrategySummary]) -> list[str]:
+    """Runs that do not count, runs that give one answer, and costs that are not known."""
+    return [line for summary in summaries for line in _lost(summary)]
 
 
-def _lost(standing: Standing) -> list[str]:
-    of = f"of {standing.runs} {_plural(standing.runs, 'run')} of {standing.strategy}"
-    why = f" ({standing.trouble.rstrip('.')})" if standing.trouble else ""
+def _lost(summary: StrategySummary) -> list[str]:
+    name, runs, failed = summary.strategy, len(summary.records), len(summary.failed)
+    of = f"of {runs} {_plural(runs, 'run')} of {name}"
+    why = f" ({summary.trouble.rstrip('.')})" if summary.trouble else ""
     lines = []
-    if standing.failed:
-        lines.append(f"{standing.failed} {of} failed{why}; the mean leaves them out.")
-    if standing.degenerate:
-        cause = "" if standing.failed else why
-        lines.append(
-            f"{standing.degenerate} {of} came out degenerate{cause}; the mean counts them in."
-        )
-    if standing.unscored:
-        lines.append(f"{standing.unscored} {of} left no finite test predictions.")
-    if not standing.seeds:
-        lines.append(f"{standing.strategy} has no usable run, so nothing is said about it.")
-    elif math.isinf(standing.seconds):
-        lines.append(f"The costs of {standing.strategy} are not recorded; it counts as dearest.")
+    if failed:
+        lines.append(f"{failed} {of} failed{why}; the mean leaves them out.")
+    if summary.degenerate:
+        cause = "" if failed else why
+        count = len(summary.degenerate)
+        lines.append(f"{count} {of} came out degenerate{cause}; the mean counts them in.")
+    if summary.unscored:
+        lines.append(f"{summary.unscored} {of} left no finite test predictions.")
+    if not summary.usable:
+        lines.append(f"{name} has no usable run, so nothing is said about it.")
+    elif summary.seconds() is None:
+        lines.append(f"The costs of {name} are not recorded; it counts as the most expensive.")
     return lines
 
 

@@ -1,1 +1,1 @@
-"""A study in rounds, which leave out what is credibly worse and what cannot be decided."""
+"""A study in rounds that eliminate what is credibly worse and what cannot be decided."""

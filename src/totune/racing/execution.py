@@ -1,4 +1,4 @@
-"""A race on real runs: what is missing of each round is run, whoever does the work."""
+"""A race on real runs: the missing runs of each round, done by any executor."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,9 +6,8 @@ from dataclasses import asdict, dataclass, field, replace
 
 from totune.data.splits import Splits, shrink
 from totune.metrics import get_metric
-from totune.racing.racing import Leg, Ran, conduct, find_legs, find_terms
-from totune.racing.records import Race
-from totune.racing.wording import tell
+from totune.racing.records import Race, Round
+from totune.racing.rounds import RoundRuns, make_design, plan_rounds, run_rounds
 from totune.registry import options_of
 from totune.runs.context import Context
 from totune.runs.records import RunRecord
@@ -28,15 +27,15 @@ def race(
     budget: float | None = None,
     on_record: Callable[[list[RunRecord]], None] = lambda _: None,
 ) -> tuple[list[RunRecord], Race]:
-    """Runs a study in rounds; a finished run counts, so that one broken off goes on.
+    """Runs a study in rounds; finished runs are reused, so an interrupted race continues.
 
     Args:
-        runs: those of the full study.
+        runs: the runs of the full study.
         runner: executes them; `race.json` is written to its store after every round.
         tolerance: how much worse than the best is still good enough.
         fraction: share of the training rows of a first round with two seeds; None for no such.
-        budget: seconds for all rounds together, as for `execute`; None for no limit.
-        on_record: told the records on all training rows so far after each run.
+        budget: seconds for all rounds together, as for `Runner.execute`; None for no limit.
+        on_record: callback that receives all records on all training rows after each run.
 
     Returns:
         The records on all training rows, in the order of `runs`, and the race.
@@ -45,46 +44,55 @@ def race(
     strategies = list(dict.fromkeys(run.label for run in runs))
     seeds = list(dict.fromkeys(run.seed for run in runs))
     metric = get_metric(context.settings.metric)
-    whole = _Course(runs, runner, on_record)
-    courses = {1.0: whole}
+    whole = _Share(runs, runner, on_record)
+    shares = {1.0: whole}
     if fraction is not None:
-        courses[fraction] = _part(whole, fraction)
+        shares[fraction] = _part(whole, fraction)
     began = time.monotonic()
 
-    def perform(leg: Leg, racing: Sequence[str]) -> Ran:
+    def perform(planned: Round, racing: Sequence[str]) -> RoundRuns:
         names = f"{len(racing)} strategies" if len(racing) > 1 else racing[0]
-        rows = f"{leg.fraction:.3g} of the training rows, " if leg.fraction < 1 else ""
-        context.progress.say(f"round: {rows}seed {', '.join(map(str, leg.seeds))}, {names}")
-        return courses[leg.fraction].run(leg, racing, budget, time.monotonic() - began)
+        rows = f"{planned.fraction:.3g} of the training rows, " if planned.fraction < 1 else ""
+        context.progress.say(f"round: {rows}seed {', '.join(map(str, planned.seeds))}, {names}")
+        return shares[planned.fraction].run(planned, racing, budget, time.monotonic() - began)
 
-    def note(made: Race) -> None:
+    def report(so_far: Race) -> None:
         if context.devices.is_main:
-            made.save(store.folder)
-        for gone in made.rounds[-1].left:
-            context.progress.say(tell(gone, metric, tolerance))
+            so_far.save(store.folder)
+        for elimination in so_far.rounds[-1].eliminated:
+            context.progress.say(elimination.describe(metric, tolerance))
 
-    terms = find_terms(metric.name, tolerance, seeds, fraction)
-    made = conduct(strategies, find_legs(seeds, fraction), terms, perform, note)
+    design = make_design(metric.name, tolerance, seeds, fraction)
+    made = run_rounds(strategies, plan_rounds(seeds, fraction), design, perform, report)
     return whole.records(), made
 
 
 @dataclass
-class _Course:
-    """Runs on one share of the training rows."""
+class _Share:
+    """The runs on one share of the training rows.
+
+    Attributes:
+        requested: fingerprints of the runs of all rounds so far.
+        failed: fingerprints of the runs that failed.
+    """
 
     runs: Runs
     runner: Runner
     on_record: Callable[[list[RunRecord]], None] = lambda _: None
     drop_weights: bool = False
-    asked: set[str] = field(default_factory=set)
+    requested: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
 
-    def run(self, leg: Leg, racing: Sequence[str], budget: float | None, spent: float) -> Ran:
-        """Runs what is missing of a leg; what failed in an earlier round is not tried again."""
-        self.asked |= {
-            run.fingerprint for run in self.runs if run.seed in leg.seeds and run.label in racing
+    def run(
+        self, planned: Round, racing: Sequence[str], budget: float | None, spent: float
+    ) -> RoundRuns:
+        """Does the missing runs of a round; what failed in an earlier one is not tried again."""
+        self.requested |= {
+            run.fingerprint
+            for run in self.runs
+            if run.seed in planned.seeds and run.label in racing
         }
-        wanted = [run for run in self.runs if run.fingerprint in self.asked - self.failed]
+        wanted = [run for run in self.runs if run.fingerprint in self.requested - self.failed]
         self.runner.execute(wanted, budget, self.on_record, spent)
         self.runner.context.devices.wait()  # all read what the main process wrote
         records = self.records()
@@ -93,24 +101,24 @@ class _Course:
             self.runner.drop_weights(records)
         store = self.runner.store
         arrays = {record.fingerprint: store.predictions(record) for record in records}
-        return Ran(records, arrays, whole=len(records) == len(self.asked))
+        return RoundRuns(records, arrays, complete=len(records) == len(self.requested))
 
     def records(self) -> list[RunRecord]:
-        """The records of what was asked for, in the order of the runs.
+        """The records of the requested runs, in the order of the runs.
 
-        They are read from the folder: of several processes each has measured seconds of its own,
+        They are read from the folder: each of several processes has measured seconds of its own,
         and all must come to the same decisions.
         """
         found = [
             self.runner.store.record(run.fingerprint)
             for run in self.runs
-            if run.fingerprint in self.asked
+            if run.fingerprint in self.requested
         ]
         return [record for record in found if record is not None]
 
 
-def _part(whole: _Course, fraction: float) -> _Course:
-    """The same runs on a part of the training rows, drawn once; their weights are of no use."""
+def _part(whole: _Share, fraction: float) -> _Share:
+    """The same runs on a part of the training rows, drawn once; their weights are not kept."""
     context = whole.runner.context
     data = context.dataset
     splits = Splits(data.splits(), ())
@@ -118,17 +126,17 @@ def _part(whole: _Course, fraction: float) -> _Course:
     small = context.with_splits({"train": rows})
     runs = [_on_part(run, small) for run in whole.runs]
     store = Store(whole.runner.store.folder / PART / f"{fraction:g}")
-    return _Course(runs, Runner(small, store, whole.runner.executor), drop_weights=True)
+    return _Share(runs, Runner(small, store, whole.runner.executor), drop_weights=True)
 
 
 def _on_part(run: Run, small: Context) -> Run:
-    """A run on fewer rows: what the rule decided is decided anew, for these."""
-    config, member = replace(run.config, data=small.dataset.digest()), run.method
-    if not isinstance(member, Strategy):
-        return Run(config, member)
-    decided = member.data_defaults(small.facts)
+    """A run on fewer rows: options that a rule chose are chosen again, for these rows."""
+    config, strategy = replace(run.config, data=small.dataset.digest()), run.method
+    if not isinstance(strategy, Strategy):
+        return Run(config, strategy)
+    decided = strategy.data_defaults(small.facts)
     anew = {name: value for name, value in decided.items() if name in config.by_rule}
-    member = replace(member, **anew)
-    strategy = {**config.strategy, "options": options_of(member)}
+    strategy = replace(strategy, **anew)
+    named = {**config.strategy, "options": options_of(strategy)}
     settings = {**config.settings, **asdict(small.settings)}
-    return Run(replace(config, strategy=strategy, settings=settings), member)
+    return Run(replace(config, strategy=named, settings=settings), strategy)

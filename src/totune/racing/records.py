@@ -1,4 +1,4 @@
-"""What a race leaves behind: `race.json`, plain data from which its section is drawn."""
+"""The record of a race: `race.json`, from which its section is drawn, and its sentences."""
 
 import json
 import math
@@ -6,9 +6,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from totune.advice.comparing import Comparison, Raced
-from totune.advice.plain import finite
+from totune.advice.compare import Comparison, RaceFindings
+from totune.advice.summary import finite
+from totune.advice.wording import amount
 from totune.errors import ConfigError
+from totune.metrics import Metric
 from totune.runs.store import write_json
 
 FILE = "race.json"
@@ -16,7 +18,7 @@ FILE = "race.json"
 Reason = Literal[
     "worse",
     "keeps up",
-    "dearer",
+    "more expensive",
     "cannot win",
     "stays open",
     "changes nothing",
@@ -26,23 +28,36 @@ Reason = Literal[
 Ending = Literal["settled", "seeds used up", "budget used up", ""]
 
 _WHOLE = ("more_seeds", "test_rows")  # numbers of a comparison that may be missing
+_FORMER_KEYS = {"ran": "strategies", "left": "eliminated"}  # of a round, as once written
+_FORMER_REASONS: dict[str, Reason] = {"dearer": "more expensive"}
+_IN_SHORT: dict[Reason, str] = {
+    "worse": "credibly worse",
+    "keeps up": "keeps up, settled",
+    "more expensive": "more expensive than one that keeps up",
+    "cannot win": "more expensive, and unlikely to win",
+    "stays open": "open, and likely to stay so",
+    "changes nothing": "the verdict stays open without it",
+    "constant answer": "does not beat a constant answer",
+    "no usable run": "no usable run",
+}
 
 
 @dataclass(frozen=True)
-class Departure:
-    """A strategy leaves the race.
+class Elimination:
+    """A strategy that leaves the race, with the reason.
 
     Attributes:
         reason: "worse": credibly, by more than the tolerance. "keeps up": credibly within the
-            tolerance of the best, so nothing is open about it. "dearer": than one that keeps up.
-            "cannot win": dearer than the best so far, and unlikely to come out ahead. "stays open":
-            cheaper, but all the seeds would probably not settle it. "changes nothing": the verdict
-            stays open because of another, and this one is unlikely to keep up. "constant
-            answer": it does not beat one. "no usable run".
-        against: the strategy that it was compared with, or "".
-        seeds: usable runs that it had.
-        chance: where that is the reason, how probable it is that the seeds left would change it.
-        comparison: how it stood; None without a usable run.
+            tolerance of the best, so nothing is open about it. "more expensive": than one that
+            keeps up. "cannot win": more expensive than the best so far, and unlikely to come out
+            ahead. "stays open": cheaper, but all the seeds would probably not settle it. "changes
+            nothing": the verdict stays open because of another, and this one is unlikely to keep
+            up. "constant answer": it does not beat one. "no usable run".
+        against: name of the strategy that it was compared with, or "".
+        seeds: number of its usable runs.
+        chance: probability that the remaining seeds would change the outcome, where that is the
+            reason.
+        comparison: the last comparison with the best; None without a usable run.
     """
 
     strategy: str
@@ -52,39 +67,64 @@ class Departure:
     chance: float | None = None
     comparison: Comparison | None = None
 
+    @property
+    def in_short(self) -> str:
+        """The reason in a few words."""
+        chance = "" if self.chance is None else f" ({self.chance:.0%})"
+        return f"{_IN_SHORT[self.reason]}{chance}"
+
+    def describe(self, metric: Metric, tolerance: float) -> str:
+        """The strategy and the reason in one sentence."""
+        limit, than = amount(tolerance, metric), self.against
+        chance = f"{self.chance or 0:.0%}"
+        why = {
+            "worse": f"it is credibly worse than {than} by more than {limit}",
+            "keeps up": f"it credibly keeps up with {than} within {limit}",
+            "more expensive": f"it costs more than one that keeps up with {than} within {limit}",
+            "cannot win": f"it costs more than {than}, and the seeds that are left would bring it "
+            f"ahead by more than {limit} with a probability of {chance}",
+            "stays open": f"the seeds that are left would settle whether it keeps up with {than} "
+            f"with a probability of {chance}",
+            "changes nothing": "the verdict stays open because of another, and the seeds that are "
+            f"left would find that it keeps up with {than} with a probability of {chance}",
+            "constant answer": "it does not beat a constant answer",
+            "no usable run": "it has no usable run",
+        }[self.reason]
+        return f"{self.strategy} leaves the race: {why}."
+
 
 @dataclass(frozen=True)
 class Round:
-    """One round and what was seen after it.
+    """One round, planned or finished.
 
     Attributes:
-        fraction: share of the training rows that its runs had.
-        seeds: of its runs.
-        ran: strategies that were still in the race.
-        seconds: what its runs cost, features included.
-        best: best mean of those in the race, or None without a usable run.
-        left: who left after it.
+        fraction: share of the training rows that its runs have.
+        seeds: those of its runs.
+        strategies: names of those that ran.
+        seconds: cost of its runs, features included.
+        best: strategy of those in the race with the best mean, or None without a usable run.
+        eliminated: strategies that left after it.
     """
 
     fraction: float
     seeds: tuple[int, ...]
-    ran: tuple[str, ...]
-    seconds: float
-    best: str | None
-    left: tuple[Departure, ...]
+    strategies: tuple[str, ...] = ()
+    seconds: float = 0.0
+    best: str | None = None
+    eliminated: tuple[Elimination, ...] = ()
 
 
 @dataclass(frozen=True)
 class Race:
-    """A race as far as it went.
+    """A race, finished or under way.
 
     Attributes:
-        seeds: how many there are at the most.
-        alpha: the chance of error that all looks share.
-        rounds: in their order.
-        open: comparisons of those that were still in the race after the last round.
-        ended: why there is no further round; "" while it goes on.
-        full_seconds: what all strategies would have cost over all seeds, by the mean of their runs.
+        seeds: largest number of seeds per strategy.
+        alpha: error probability of all interim analyses together.
+        rounds: those that are finished, in their order.
+        open: comparisons of the strategies that remain after the last round.
+        ended: the reason why there is no further round; "" while the race goes on.
+        full_seconds: estimated cost of all strategies over all seeds, from the mean of their runs.
     """
 
     metric: str
@@ -97,29 +137,29 @@ class Race:
     full_seconds: float = math.nan
 
     @property
-    def left(self) -> dict[str, Departure]:
-        """Who left, by name."""
-        return {gone.strategy: gone for round in self.rounds for gone in round.left}
+    def eliminated(self) -> dict[str, Elimination]:
+        """The strategies that left, by name."""
+        return {gone.strategy: gone for round in self.rounds for gone in round.eliminated}
 
     @property
     def seconds(self) -> float:
-        """What its runs cost."""
+        """The cost of its runs."""
         return sum(round.seconds for round in self.rounds)
 
     @property
     def share(self) -> float:
-        """The part of the full study's cost; nan where costs are not known."""
+        """The share of the full study's cost; nan where costs are not known."""
         return self.seconds / self.full_seconds if self.full_seconds > 0 else math.nan
 
-    def raced(self) -> Raced | None:
-        """What advice takes over; None before all training rows were seen."""
+    def findings(self) -> RaceFindings | None:
+        """The findings that the advice takes over; None before a round on all training rows."""
         whole = [round for round in self.rounds if round.fraction == 1 and round.best]
         if not whole:
             return None
-        gone = [left.comparison for left in self.left.values() if left.comparison is not None]
+        gone = [one.comparison for one in self.eliminated.values() if one.comparison is not None]
         best = str(whole[-1].best)
         found = tuple(each for each in (*gone, *self.open) if each.strategy != best)
-        return Raced(best, found)
+        return RaceFindings(best, found)
 
     def save(self, folder: Path) -> None:
         """Writes `race.json` into a study's folder."""
@@ -153,12 +193,16 @@ def read_race(folder: Path) -> Race | None:
 
 
 def _round(data: dict[str, Any]) -> Round:
-    left = tuple(
-        Departure(**{**gone, "comparison": _comparison(gone["comparison"])})
-        for gone in data["left"]
-    )
-    listed = {name: tuple(data[name]) for name in ("seeds", "ran")}
-    return Round(**{**data, **listed, "left": left})
+    """A round; an earlier version called some of its parts by other names."""
+    data = {_FORMER_KEYS.get(name, name): value for name, value in data.items()}
+    lists = {name: tuple(data[name]) for name in ("seeds", "strategies")}
+    eliminated = tuple(_elimination(each) for each in data["eliminated"])
+    return Round(**{**data, **lists, "eliminated": eliminated})
+
+
+def _elimination(data: dict[str, Any]) -> Elimination:
+    reason = _FORMER_REASONS.get(data["reason"], data["reason"])
+    return Elimination(**{**data, "reason": reason, "comparison": _comparison(data["comparison"])})
 
 
 def _comparison(data: dict[str, Any] | None) -> Any:

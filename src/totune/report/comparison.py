@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from totune.advice import Advice, Comparison, Ensemble
+from totune.advice import Advice, Comparison, Ensemble, StrategySummary
 from totune.report import formatting
-from totune.report.groups import Runs, best_first, by_strategy, summaries, unit_of
+from totune.report.groups import best_first, by_strategy, summaries, unit_of
 from totune.report.table import Cell, Column, Row, Table, number, word
 from totune.runs.records import RunRecord, StudyInfo
 from totune.statistics import Summary
@@ -87,7 +87,7 @@ def _score_cell(found: Summary | None, metric: str) -> Cell:
     return Cell(found.mean, text, formatting.interval(metric, found.low, found.high))
 
 
-def _runs_cell(group: Runs, metric: str) -> Cell:
+def _runs_cell(group: StrategySummary, metric: str) -> Cell:
     """How many runs count, what became of the others, and how many are degenerate."""
     usable, total = len(group.values(metric)), len(group.records)
     failed, degenerate = len(group.failed), len(group.degenerate)
@@ -98,7 +98,7 @@ def _runs_cell(group: Runs, metric: str) -> Cell:
 
 
 def _against_cells(
-    info: StudyInfo, group: Runs, found: Comparison | None, advice: Advice
+    info: StudyInfo, group: StrategySummary, found: Comparison | None, advice: Advice
 ) -> tuple[Cell, Cell, Cell]:
     metric = info.metric
     dash = Cell(None, formatting.MISSING)

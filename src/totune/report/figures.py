@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from totune.advice.standings import Standing
+from totune.advice.summary import StrategySummary, known_values
 from totune.metrics import METRICS
 from totune.report import formatting, plots
 from totune.report.axes import Point, add_heading, label_axes, log_axis, mark_phases
-from totune.report.groups import Runs, best_first, by_strategy, known_values, summaries
+from totune.report.groups import best_first, by_strategy, summaries
 from totune.report.plots import Rows, axis_label, scale
 from totune.runs.records import EpochRecord, RunRecord, StudyInfo
 from totune.statistics import Summary
@@ -37,7 +37,7 @@ def score_rows(
     info: StudyInfo,
     records: Sequence[RunRecord],
     metric: str,
-    standings: Sequence[Standing] = (),
+    standings: Sequence[StrategySummary] = (),
 ) -> list[dict[str, Any]]:
     """Every run's test score, a row per strategy, best first.
 
@@ -61,7 +61,7 @@ def score_rows(
     return [row for row in rows if row["values"] or row["odd"]]
 
 
-def _score_row(runs: Runs, metric: str, found: Summary | None) -> dict[str, Any]:
+def _score_row(runs: StrategySummary, metric: str, found: Summary | None) -> dict[str, Any]:
     healthy = [run for run in runs.usable if not run.degenerate]
     values = runs.values(metric)
     quartiles = np.percentile(values, (25, 50, 75)) if len(values) >= ENOUGH_FOR_A_BOX else ()
@@ -118,7 +118,7 @@ def score_limits(rows: Rows, metric: str) -> Point:
 
 
 def cost_rows(
-    info: StudyInfo, records: Sequence[RunRecord], standings: Sequence[Standing] = ()
+    info: StudyInfo, records: Sequence[RunRecord], standings: Sequence[StrategySummary] = ()
 ) -> list[dict[str, Any]]:
     """What quality costs: mean `seconds` per run, features included, and the mean score.
 

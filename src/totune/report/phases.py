@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from totune.advice.summary import StrategySummary
 from totune.report import formatting, plots
 from totune.report.axes import (
     RED,
@@ -15,7 +16,7 @@ from totune.report.axes import (
     mark_phases,
 )
 from totune.report.figures import epoch_rows, phases_of
-from totune.report.groups import Runs, best_first, by_strategy
+from totune.report.groups import best_first, by_strategy
 from totune.report.plots import Rows, axis_label, scale
 from totune.report.table import Cell, Column, Row, Table, number, word
 from totune.runs.records import EpochRecord, RunRecord, StudyInfo
@@ -37,7 +38,7 @@ _KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def phased(info: StudyInfo, records: Sequence[RunRecord]) -> list[Runs]:
+def phased(info: StudyInfo, records: Sequence[RunRecord]) -> list[StrategySummary]:
     """The strategies of several phases or with a stop that compares train with dev, best first."""
     groups = best_first(by_strategy(info, records), info.metric)
     return [group for group in groups if any(_is_phased(run) for run in group.usable)]
@@ -174,7 +175,7 @@ def phase_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:
     return Table("Phases", columns, rows, notes)
 
 
-def _rows(info: StudyInfo, group: Runs) -> list[Row]:
+def _rows(info: StudyInfo, group: StrategySummary) -> list[Row]:
     plans = [phases_of(run) for run in group.usable if run.epochs]
     longest = max(plans, key=len)
     rows = []

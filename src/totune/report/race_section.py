@@ -4,8 +4,7 @@ import math
 
 from totune.advice.wording import amount
 from totune.metrics import get_metric
-from totune.racing.records import Departure, Race
-from totune.racing.wording import short, tell
+from totune.racing.records import Elimination, Race
 from totune.report import formatting
 from totune.report.document import Section
 from totune.report.table import Cell, Column, Row, Table, number, word
@@ -17,9 +16,9 @@ def race_section(race: Race | None) -> Section:
     """The race of a study; an empty section where there was none."""
     if race is None or not race.rounds:
         return Section(TITLE)
-    left = [gone for made in race.rounds for gone in made.left]
+    left = race.eliminated.values()
     metric = get_metric(race.metric)
-    told = tuple(tell(gone, metric, race.tolerance) for gone in left)
+    told = tuple(gone.describe(metric, race.tolerance) for gone in left)
     tables = (_rounds(race), _left(race)) if left else (_rounds(race),)
     return Section(TITLE, (_words(race), _cost(race), *told), tables=tables)
 
@@ -38,11 +37,11 @@ def _words(race: Race) -> str:
         f"than {limit}, when they cost more than one that keeps up, when they did not beat a "
         "constant answer, or when the seeds that were left would probably not have settled them. "
         "One that is possibly under-trained stays unless it keeps up. All that was found over all "
-        f"looks is right together with {1 - race.alpha:.0%} confidence: the error of {error} is "
-        "shared out over looks (Bonferroni) and strategies (by the studentized range, since the "
-        "best is picked by the same scores), and how far seeds move a score is estimated from all "
-        f"strategies together.{part} A strategy that left is told as it stood then, "
-        "against the best of then; one that left open was not found worse."
+        f"interim analyses is right together with {1 - race.alpha:.0%} confidence: the error of "
+        f"{error} is shared out over analyses (Bonferroni) and strategies (by the studentized "
+        "range, since the best is picked by the same scores), and how far seeds move a score is "
+        f"estimated from all strategies together.{part} A strategy that left is told as it stood "
+        "then, against the best of then; one that left open was not found worse."
     )
 
 
@@ -83,10 +82,12 @@ def _rounds(race: Race) -> Table:
                     number(place, str(place)),
                     number(made.fraction, formatting.share(made.fraction, 1)),
                     Cell(list(made.seeds), ", ".join(map(str, made.seeds))),
-                    Cell(len(made.ran), str(len(made.ran)), ", ".join(made.ran)),
+                    Cell(
+                        len(made.strategies), str(len(made.strategies)), ", ".join(made.strategies)
+                    ),
                     number(so_far, formatting.duration(so_far), share),
                     word(made.best or ""),
-                    word(", ".join(gone.strategy for gone in made.left)),
+                    word(", ".join(gone.strategy for gone in made.eliminated)),
                 )
             )
         )
@@ -110,21 +111,21 @@ def _left(race: Race) -> Table:
                 number(gone.seeds, str(gone.seeds)),
                 word(gone.against),
                 _behind(gone, race.metric),
-                word(short(gone)),
+                word(gone.in_short),
             )
         )
         for place, made in enumerate(race.rounds, start=1)
-        for gone in made.left
+        for gone in made.eliminated
     ]
     note = (
-        "Below a difference its interval for all looks together; there is none before the second "
-        "seed, when nothing is known of how far seeds move a score. In brackets: how probable it "
-        "is that the seeds left would settle it."
+        "Below a difference its interval for all interim analyses together; there is none before "
+        "the second seed, when nothing is known of how far seeds move a score. In brackets: how "
+        "probable it is that the seeds left would settle it."
     )
     return Table("Who left", columns, tuple(rows), (note,))
 
 
-def _behind(gone: Departure, metric: str) -> Cell:
+def _behind(gone: Elimination, metric: str) -> Cell:
     found = gone.comparison
     if found is None:
         return Cell(None, formatting.MISSING)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from itertools import combinations
 from statistics import fmean
 
-from totune.advice import Advice
+from totune.advice import Advice, StrategySummary
 from totune.metrics import METRICS
 from totune.report import formatting
 from totune.report.comparison import mark_of
-from totune.report.groups import Runs, best_first, by_strategy
+from totune.report.groups import best_first, by_strategy
 from totune.report.table import Cell, Column, Row, Table, drop_empty_columns, number, span, word
 from totune.runs.records import RunRecord, StudyInfo
 from totune.statistics import Welch, hedges_g, holm, welch
@@ -39,7 +39,7 @@ def cost_table(info: StudyInfo, records: Sequence[RunRecord], advice: Advice) ->
     return drop_empty_columns(Table("Costs", columns, rows, notes))
 
 
-def _cost_cells(group: Runs) -> tuple[Cell, ...]:
+def _cost_cells(group: StrategySummary) -> tuple[Cell, ...]:
     trainable, total = group.cost("trainable_parameters"), group.cost("total_parameters")
     part = f"{formatting.share(trainable or 0, total)} of all" if total else ""
     train, features = group.cost("train_seconds"), group.cost("feature_seconds")
@@ -71,7 +71,7 @@ def type_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:
     return Table("F1 by type", columns, rows, ("Test F1 in points, means over the usable runs.",))
 
 
-def _mean_cell(group: Runs, metric: str) -> Cell:
+def _mean_cell(group: StrategySummary, metric: str) -> Cell:
     mean = group.mean(metric)
     return number(mean, formatting.score(metric, mean))
 
@@ -160,7 +160,9 @@ def welch_table(info: StudyInfo, records: Sequence[RunRecord], metric: str) -> T
     )
 
 
-def _test_cells(metric: str, pair: tuple[Runs, Runs], test: Welch, p: float) -> tuple[Cell, ...]:
+def _test_cells(
+    metric: str, pair: tuple[StrategySummary, StrategySummary], test: Welch, p: float
+) -> tuple[Cell, ...]:
     one, other = pair
     first, second = one.values(metric), other.values(metric)
     difference = fmean(first) - fmean(second)

@@ -162,18 +162,23 @@ def check_candidates(members: Sequence[Candidate]) -> list[Strategy | Baseline]:
 def assign_options(members: Sequence[Candidate], settings: Mapping[str, Any]) -> list[Candidate]:
     """Distributes `--set` values: `NAME` to all members that have it, `MEMBER.NAME` to one.
 
+    A member goes by the name it was given and by what its strategy is called in reports: `last-3`
+    is also `last-k` with `k=3`.
+
     What is said to one member holds against what is said to all, whatever their order.
 
     Raises:
         ConfigError: if a value fits no member.
     """
+    if not settings:
+        return list(members)
     assigned = [dict(member.options) for member in members]
     faults = []
-    own = tuple(f"{member.strategy}." for member in members)
+    own = tuple(f"{name}." for member in members for name in _own_names(member))
     for key, value in sorted(settings.items(), key=lambda item: item[0].startswith(own)):
         fitting = [i for i, member in enumerate(members) if _fits(member, key)]
         for i in fitting:
-            assigned[i][key.removeprefix(f"{members[i].strategy}.")] = value
+            assigned[i][_unprefixed(members[i], key)] = value
         if not fitting:
             known = sorted({name for member in members for name in _names(member)})
             faults.append(f"no chosen strategy has an option {key!r}. {did_you_mean(key, known)}")
@@ -202,4 +207,15 @@ def _names(member: Candidate) -> list[str]:
 
 
 def _fits(member: Candidate, key: str) -> bool:
-    return key.removeprefix(f"{member.strategy}.") in _names(member)
+    return _unprefixed(member, key) in _names(member)
+
+
+def _own_names(member: Candidate) -> tuple[str, str]:
+    return member.strategy, member.create().label
+
+
+def _unprefixed(member: Candidate, key: str) -> str:
+    for name in _own_names(member):
+        if key.startswith(f"{name}."):
+            return key.removeprefix(f"{name}.")
+    return key

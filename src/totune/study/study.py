@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from totune.advice import Advice, Ensemble, advise, find_ensembles
+from totune.advice import Advice, Ensemble, StrategySummary, advise, find_ensembles
 from totune.analyses.findings import sections
 from totune.export import is_model
 from totune.outputs import check_reports
 from totune.racing.records import Race, read_race
 from totune.report.comparison import comparison_table
 from totune.report.formatting import duration, score, spread
-from totune.report.groups import Runs, by_strategy, summaries
+from totune.report.groups import by_strategy, summaries
 from totune.report.race_section import race_section
 from totune.report.search_section import search_section
 from totune.report.table import Table
@@ -58,7 +58,7 @@ class Study:
         """What the records say about the question."""
         tolerance = float(self.info.settings["tolerance"])
         metric, searches = self.info.metric, self.searches
-        raced = None if self.race is None else self.race.raced()
+        raced = None if self.race is None else self.race.findings()
         found = advise(self.records, self._predictions, metric, tolerance, searches, raced)
         lost = [
             f"{fault} Its run is left out; totune compare does it again."
@@ -132,7 +132,7 @@ class Study:
         }
 
 
-def _costs(group: Runs) -> dict[str, Any]:
+def _costs(group: StrategySummary) -> dict[str, Any]:
     """What a run of a strategy costs, as means over its usable runs; None where none recorded it.
 
     `seconds` are of training and of the features it reads; the others are named as in `Costs`.

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from tests.unit.study.samples import COSTS, record_of
 
-from totune.racing.looks import Look, Terms, look
-from totune.racing.records import Departure, Reason
+from totune.racing.interim import Design, InterimAnalysis, interim_analysis
+from totune.racing.records import Elimination, Reason
 from totune.runs.records import RunRecord
 
 ROWS = 2000
-TERMS = Terms("accuracy", 0.005, seeds=5, looks=4)
+DESIGN = Design("accuracy", 0.005, seeds=5, analyses=4)
 
 
 @dataclass
@@ -47,16 +47,19 @@ def lost(label: str, seeds: int, **facts: Any) -> Made:
     return Made([record_of(label, seed, **facts) for seed in range(seeds)])
 
 
-def looked(
-    made: Made, terms: Terms = TERMS, left: Mapping[str, Reason] | None = None, part: bool = False
-) -> Look:
-    racing = [name for name in made.names if name not in (left or {})]
-    return look(racing, left or {}, made.records, made.arrays, terms, part)
+def analysed(
+    made: Made,
+    design: Design = DESIGN,
+    earlier: Mapping[str, Reason] | None = None,
+    part: bool = False,
+) -> InterimAnalysis:
+    racing = [name for name in made.names if name not in (earlier or {})]
+    return interim_analysis(racing, earlier or {}, made.records, made.arrays, design, part)
 
 
-def reasons(found: Look) -> dict[str, str]:
-    return {gone.strategy: gone.reason for gone in found.left}
+def reasons(found: InterimAnalysis) -> dict[str, str]:
+    return {gone.strategy: gone.reason for gone in found.eliminated}
 
 
-def gone(name: str, found: Look) -> Departure:
-    return next(each for each in found.left if each.strategy == name)
+def gone(name: str, found: InterimAnalysis) -> Elimination:
+    return next(each for each in found.eliminated if each.strategy == name)

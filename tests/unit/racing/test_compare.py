@@ -33,7 +33,7 @@ def test_a_study_is_raced_told_and_raced_again_for_nothing(tmp_path: Path) -> No
     assert race.seconds > 0
     assert study.advice.best == "tf-idf"  # a word decides; the tiny encoder knows none
     assert set(study.info.runs) == {record.fingerprint for record in study.records}
-    assert len(study.records) == sum(len(made.ran) for made in race.rounds[1:])
+    assert len(study.records) == sum(len(made.strategies) for made in race.rounds[1:])
     assert json.loads((out / "study.json").read_text())["settings"]["race"] is True
     assert "## Race" in (out / "report.md").read_text()
     assert study.best.is_dir()
@@ -53,6 +53,6 @@ def test_a_study_is_raced_told_and_raced_again_for_nothing(tmp_path: Path) -> No
         ({"race": True, "race_fraction": 1.0}, "above 0 and below 1"),
     ],
 )
-def test_terms_that_make_no_race_are_told(settings: dict[str, object], message: str) -> None:
+def test_settings_that_make_no_race_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         compare("nowhere.csv", **settings)

@@ -15,18 +15,18 @@ from tests.unit.study.samples import Told, context_of, runs_of
 from totune.data.examples import Dataset
 from totune.racing.execution import PART, _on_part, race
 from totune.racing.records import Race, read_race
-from totune.runs import execute as execute_module
-from totune.runs.config import Candidate, RunConfig
+from totune.runs.config import Candidate
 from totune.runs.context import Context
-from totune.runs.prepare import configurations
 from totune.runs.records import RunRecord
+from totune.runs.run import Run, configure
+from totune.runs.runner import Runner
 from totune.runs.store import Store
 
 BEST = runs("fine-tuning", [200, 204, 202, 200], 50.0)
 WORSE = runs("tf-idf", [700, 704, 702, 700], 2.0)
 SLOW = runs("lora", [500, 510, 505, 503], 99.0)
 ALL = [(name, seed) for seed in range(4) for name in ("fine-tuning", "tf-idf", "lora")]
-Run = Callable[..., tuple[list[RunRecord], Race]]
+Go = Callable[..., tuple[list[RunRecord], Race]]
 
 
 class Trained(list[tuple[str, str, int]]):
@@ -39,17 +39,17 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
     done = Trained()
     known = BEST + WORSE + SLOW
 
-    def run(config: RunConfig, member: Any, context: Any, store: Store) -> RunRecord:
-        done.append((config.data, config.label, config.seed))
+    def execute(self: Run, context: Any, store: Store) -> RunRecord:
+        done.append((self.config.data, self.label, self.seed))
         found = next(r for r in known.records if (r.strategy, r.seed) == done[-1][1:])
         made = RunRecord.from_json(
-            found.to_json() | {"fingerprint": config.fingerprint, "predictions": "p.npz"}
+            found.to_json() | {"fingerprint": self.fingerprint, "predictions": "p.npz"}
         )
-        store.weights(config.fingerprint).mkdir(parents=True)
+        store.weights(self.fingerprint).mkdir(parents=True)
         store.save(made, dict(known.arrays[found.fingerprint]))
         return made
 
-    monkeypatch.setattr(execute_module, "run", run)
+    monkeypatch.setattr(Run, "execute", execute)
     return done
 
 
@@ -72,16 +72,16 @@ def in_context(told: Told) -> Context:
 
 
 @pytest.fixture
-def go(tmp_path: Path) -> Run:
+def go(tmp_path: Path) -> Go:
     def go(told: Told | None = None, **options: Any) -> tuple[list[RunRecord], Race]:
         context = in_context(told or Told())
-        return race(runs_of(*ALL), context, Store(tmp_path), 0.005, **options)
+        return race(runs_of(*ALL), Runner(context, Store(tmp_path)), 0.005, **options)
 
     return go
 
 
 def test_a_race_runs_what_it_asks_for_and_tells_who_leaves(
-    tmp_path: Path, trained: Trained, go: Run
+    tmp_path: Path, trained: Trained, go: Go
 ) -> None:
     told, shown = Told(), list[int]()
     records, made = go(told, on_record=lambda found: shown.append(len(found)))
@@ -89,7 +89,7 @@ def test_a_race_runs_what_it_asks_for_and_tells_who_leaves(
     assert [each[1:] for each in trained] == ran
     assert [(r.strategy, r.seed) for r in records] == ran
     assert shown == [1, 2, 3, 3, 4, 5]
-    assert {name: gone.reason for name, gone in made.left.items()} == {
+    assert {name: gone.reason for name, gone in made.eliminated.items()} == {
         "lora": "cannot win",
         "tf-idf": "worse",
     }
@@ -103,60 +103,60 @@ def test_a_race_runs_what_it_asks_for_and_tells_who_leaves(
     assert kept == {"fine-tuning", "tf-idf", "lora"}
 
 
-def test_a_race_that_was_run_runs_nothing(trained: Trained, go: Run) -> None:
+def test_a_race_that_was_run_runs_nothing(trained: Trained, go: Go) -> None:
     _, first = go()
     count = len(trained)
     _, again = go()
     assert (len(trained), repr(again)) == (count, repr(first))
 
 
-def test_a_broken_race_goes_on(monkeypatch: pytest.MonkeyPatch, trained: Trained, go: Run) -> None:
-    whole = execute_module.run
+def test_a_broken_race_goes_on(monkeypatch: pytest.MonkeyPatch, trained: Trained, go: Go) -> None:
+    whole = Run.execute
 
-    def breaks(config: RunConfig, *rest: Any) -> RunRecord:
+    def breaks(self: Run, *rest: Any) -> RunRecord:
         if len(trained) == 2:
             raise KeyboardInterrupt
-        return whole(config, *rest)
+        return whole(self, *rest)
 
-    monkeypatch.setattr(execute_module, "run", breaks)
+    monkeypatch.setattr(Run, "execute", breaks)
     with pytest.raises(KeyboardInterrupt):
         go()
-    monkeypatch.setattr(execute_module, "run", whole)
+    monkeypatch.setattr(Run, "execute", whole)
     records, made = go()
     assert len(trained) == len(set(trained)) == len(records) == 5
     assert made.ended == "settled"
 
 
 def test_what_failed_is_not_tried_again_in_later_rounds(
-    monkeypatch: pytest.MonkeyPatch, trained: Trained, go: Run
+    monkeypatch: pytest.MonkeyPatch, trained: Trained, go: Go
 ) -> None:
-    whole, tries = execute_module.run, list[int]()
+    whole, tries = Run.execute, list[int]()
 
-    def fails(config: RunConfig, member: Any, context: Any, store: Store) -> RunRecord:
-        if config.label != "lora":
-            return whole(config, member, context, store)
-        tries.append(config.seed)
-        found = SLOW.records[config.seed].to_json()
+    def fails(self: Run, context: Any, store: Store) -> RunRecord:
+        if self.label != "lora":
+            return whole(self, context, store)
+        tries.append(self.seed)
+        found = SLOW.records[self.seed].to_json()
         facts = {"status": "failed", "error": "it broke", "costs": None}
-        made = RunRecord.from_json(found | facts | {"fingerprint": config.fingerprint})
+        made = RunRecord.from_json(found | facts | {"fingerprint": self.fingerprint})
         store.save(made, {})
         return made
 
-    monkeypatch.setattr(execute_module, "run", fails)
+    monkeypatch.setattr(Run, "execute", fails)
     records, made = go()
     assert tries == [0, 1]
-    assert made.left["lora"].reason == "no usable run"
+    assert made.eliminated["lora"].reason == "no usable run"
     assert sum(record.status == "failed" for record in records) == 2
 
 
 def test_a_part_of_the_rows_is_other_data_in_another_folder(
-    tmp_path: Path, trained: Trained, go: Run
+    tmp_path: Path, trained: Trained, go: Go
 ) -> None:
     records, made = go(fraction=0.25)
     small, whole = {d for d, *_ in trained[:6]}, {d for d, *_ in trained[6:]}
     assert len(small) == len(whole) == 1
     assert small != whole
-    assert made.left["lora"].reason == "worse"
+    assert made.eliminated["lora"].reason == "worse"
     assert {record.strategy for record in records} == {"fine-tuning", "tf-idf"}
     store = Store(tmp_path / PART / "0.25")
     assert len(store.records()) == 6
@@ -164,17 +164,17 @@ def test_a_part_of_the_rows_is_other_data_in_another_folder(
 
 
 def test_the_budget_is_that_of_all_rounds(
-    monkeypatch: pytest.MonkeyPatch, trained: Trained, go: Run
+    monkeypatch: pytest.MonkeyPatch, trained: Trained, go: Go
 ) -> None:
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr("time.monotonic", lambda: clock.now)
-    whole = execute_module.run
+    whole = Run.execute
 
     def takes_ten(*given: Any) -> RunRecord:
         clock.now += 10
         return whole(*given)
 
-    monkeypatch.setattr(execute_module, "run", takes_ten)
+    monkeypatch.setattr(Run, "execute", takes_ten)
     told = Told()
     _, made = go(told, budget=45.0)
     assert [each[1:] for each in trained][-1] == ("tf-idf", 1)
@@ -191,7 +191,5 @@ def test_on_a_part_of_the_rows_the_rule_decides_anew(tmp_path: Path) -> None:
         Candidate("tf-idf"),
     ]
     small = whole.with_splits({"train": whole.dataset.train.take(range(64))})
-    parts = [_on_part(*run, small) for run in configurations(members, [0], whole)]
-    rows = configurations(members, [0], small)
-    assert [config for config, _ in parts] == [config for config, _ in rows]
-    assert [member for _, member in parts] == [member for _, member in rows]
+    parts = [_on_part(run, small) for run in configure(members, [0], whole)]
+    assert parts == configure(members, [0], small)

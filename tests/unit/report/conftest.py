@@ -7,7 +7,7 @@ import pytest
 from tests.unit.report.sample_study import SEEDS, STRATEGIES, run_of
 
 from totune.advice import Advice, Comparison
-from totune.advice.comparing import Finding
+from totune.advice.compare import Finding
 from totune.runs.records import RunRecord, StudyInfo
 
 

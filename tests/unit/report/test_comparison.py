@@ -51,14 +51,14 @@ def test_table_figures_and_advice_tell_one_interval_inside_the_scale(info: Study
     scores = score_rows(study, records, "accuracy", advice.standings)
     costs = cost_rows(study, records, advice.standings)
     for one in advice.standings:
-        assert 0 <= one.low <= one.mean <= one.high <= 1
-        ends = f"{100 * one.low:.1f} to {100 * one.high:.1f}"
+        assert 0 <= one.score.low <= one.score.mean <= one.score.high <= 1
+        ends = f"{100 * one.score.low:.1f} to {100 * one.score.high:.1f}"
         assert cell(table, one.strategy, "Accuracy").detail == ends
         for drawn in (*scores, *costs):
             if drawn.get("name", drawn.get("strategy")) == one.strategy:
                 ends = drawn["low"], drawn["high"]
-                assert ends == pytest.approx((100 * one.low, 100 * one.high))
-    told = {one.strategy: (one.low, one.high, one.fixed) for one in advice.standings}
+                assert ends == pytest.approx((100 * one.score.low, 100 * one.score.high))
+    told = {one.strategy: (one.score.low, one.score.high, one.fixed) for one in advice.standings}
     assert told["last-2"][1] == 1
     assert "the same with each of 3 seeds" in str(advise(records[6:], made.arrays, "accuracy"))
     assert told["tf-idf"] == (0.93, 0.93, True)

@@ -2,17 +2,17 @@
 
 from dataclasses import replace
 
-from tests.unit.racing.samples import looked, runs
+from tests.unit.racing.samples import analysed, runs
 
-from totune.racing.records import Departure, Race, Round
+from totune.racing.records import Elimination, Race, Round
 from totune.report.race_section import race_section
 
 MADE = runs("fine-tuning", [200, 204, 202], 50.0) + runs("tf-idf", [700, 704, 702], 2.0)
-SEEN = looked(MADE)
-CHANCE = Departure("lora", "cannot win", "fine-tuning", 1, 0.034)
+SEEN = analysed(MADE)
+CHANCE = Elimination("lora", "cannot win", "fine-tuning", 1, 0.034)
 ROUNDS = (
     Round(1.0, (0,), ("fine-tuning", "tf-idf", "lora"), 60.0, "fine-tuning", (CHANCE,)),
-    Round(1.0, (1,), ("fine-tuning", "tf-idf"), 30.0, SEEN.best, SEEN.left),
+    Round(1.0, (1,), ("fine-tuning", "tf-idf"), 30.0, SEEN.best, SEEN.eliminated),
 )
 RACE = Race("accuracy", 0.005, 5, 0.05, ROUNDS, (), "settled", 300.0)
 
@@ -33,7 +33,7 @@ def test_rounds_tell_who_ran_and_what_it_cost() -> None:
 def test_who_left_is_told_with_the_reason() -> None:
     section = race_section(RACE)
     _, left = section.tables
-    assert left.values("Why") == ["dearer, and unlikely to win (3%)", "credibly worse"]
+    assert left.values("Why") == ["more expensive, and unlikely to win (3%)", "credibly worse"]
     assert left.values("After round") == [1, 2]
     assert [row.cells[4].text for row in left.rows] == ["–", "25.0"]
     assert "30.0% of what all strategies over 5 seeds would have cost" in section.paragraphs[1]

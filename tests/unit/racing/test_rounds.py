@@ -13,9 +13,9 @@ from tests.unit.racing.samples import Made, lost, runs
 
 from totune.advice import advise
 from totune.errors import ConfigError
-from totune.racing.looks import Terms
-from totune.racing.racing import Leg, Ran, conduct, find_legs, find_terms
-from totune.racing.records import FILE, Race, read_race
+from totune.racing.interim import Design
+from totune.racing.records import FILE, Race, Round, read_race
+from totune.racing.rounds import RoundRuns, make_design, plan_rounds, run_rounds
 
 SEEDS = range(4)
 
@@ -23,24 +23,24 @@ SEEDS = range(4)
 def race(made: Made, tolerance: float = 0.005, part: Made | None = None) -> tuple[Race, Made]:
     """Races finished runs; also gives those on all rows that were asked for."""
     fraction = None if part is None else 0.25
-    legs = find_legs(SEEDS, fraction)
-    asked: Mapping[float, Made] = {leg.fraction: Made([], {}) for leg in legs}
+    rounds = plan_rounds(SEEDS, fraction)
+    asked: Mapping[float, Made] = {each.fraction: Made([], {}) for each in rounds}
 
-    def perform(leg: Leg, racing: Sequence[str]) -> Ran:
-        source = part if part is not None and leg.fraction < 1 else made
-        so_far = asked[leg.fraction]
+    def perform(planned: Round, racing: Sequence[str]) -> RoundRuns:
+        source = part if part is not None and planned.fraction < 1 else made
+        so_far = asked[planned.fraction]
         for record in source.records:
-            if record.strategy in racing and record.seed in leg.seeds:
+            if record.strategy in racing and record.seed in planned.seeds:
                 so_far.records.append(record)
                 so_far.arrays |= {record.fingerprint: source.arrays.get(record.fingerprint, {})}
-        return Ran(so_far.records, so_far.arrays)
+        return RoundRuns(so_far.records, so_far.arrays)
 
-    terms = find_terms("accuracy", tolerance, SEEDS, fraction)
-    return conduct(made.names, legs, terms, perform), asked[1.0]
+    design = make_design("accuracy", tolerance, SEEDS, fraction)
+    return run_rounds(made.names, rounds, design, perform), asked[1.0]
 
 
 def ran(found: Race) -> list[int]:
-    return [len(made.ran) for made in found.rounds]
+    return [len(made.strategies) for made in found.rounds]
 
 
 BEST = runs("fine-tuning", [200, 204, 202, 200], 50.0)
@@ -55,21 +55,21 @@ def test_a_race_ends_when_one_is_left() -> None:
     assert found.seconds == pytest.approx(2 * 52)
     assert found.full_seconds == pytest.approx(4 * 52)
     assert found.share == pytest.approx(0.5)
-    told = advise(asked.records, asked.arrays, "accuracy", raced=found.raced())
-    assert (told.verdict, told.recommended) == ("recommended", "fine-tuning")
-    assert [c.verdict for c in told.comparisons] == ["credibly worse"]
+    advice = advise(asked.records, asked.arrays, "accuracy", raced=found.findings())
+    assert (advice.verdict, advice.recommended) == ("recommended", "fine-tuning")
+    assert [c.verdict for c in advice.comparisons] == ["credibly worse"]
 
 
 def test_the_best_alone_runs_a_second_seed() -> None:
     found, _ = race(runs("tf-idf", [200] * 4, 1.0) + runs("lora", [700] * 4, 50.0))
     assert (ran(found), found.ended) == ([2, 1], "settled")
-    assert found.left["lora"].reason == "cannot win"
+    assert found.eliminated["lora"].reason == "cannot win"
 
 
 def test_one_strategy_needs_two_rounds() -> None:
     found, _ = race(BEST)
-    assert (ran(found), found.ended, found.left) == ([1, 1], "settled", {})
-    assert found.raced() is not None
+    assert (ran(found), found.ended, found.eliminated) == ([1, 1], "settled", {})
+    assert found.findings() is not None
 
 
 def test_without_a_decision_all_seeds_are_used() -> None:
@@ -82,10 +82,10 @@ def test_without_a_decision_all_seeds_are_used() -> None:
 def test_what_never_has_a_usable_run_does_not_go_on() -> None:
     broken = lost("lora", 4, status="failed", costs=None, error="it broke")
     found, _ = race(BEST + WORSE + broken)
-    assert (ran(found), found.left["lora"].reason) == ([3, 3], "no usable run")
+    assert (ran(found), found.eliminated["lora"].reason) == ([3, 3], "no usable run")
     nothing, _ = race(broken)
     assert (ran(nothing), nothing.ended) == ([1, 1], "settled")
-    assert (nothing.raced(), math.isnan(nothing.share)) == (None, True)
+    assert (nothing.findings(), math.isnan(nothing.share)) == (None, True)
 
 
 def test_a_first_round_on_a_part_of_the_rows() -> None:
@@ -93,34 +93,34 @@ def test_a_first_round_on_a_part_of_the_rows() -> None:
     small = runs("fine-tuning", [300, 304], 10.0) + runs("lora", [600, 604], 20.0)
     found, asked = race(BEST + dear, part=small)
     assert [made.fraction for made in found.rounds] == [0.25, 1.0, 1.0]
-    assert (ran(found), found.left["lora"].reason) == ([2, 1, 1], "worse")
+    assert (ran(found), found.eliminated["lora"].reason) == ([2, 1, 1], "worse")
     assert asked.names == ["fine-tuning"]
     assert found.seconds == pytest.approx(60 + 100)
     assert found.full_seconds == pytest.approx(4 * (50 + 100))  # five times as long on all rows
-    told = advise(asked.records, asked.arrays, "accuracy", raced=found.raced())
-    assert [standing.strategy for standing in told.standings] == ["fine-tuning"]
+    advice = advise(asked.records, asked.arrays, "accuracy", raced=found.findings())
+    assert [standing.strategy for standing in advice.standings] == ["fine-tuning"]
 
 
 def test_a_budget_ends_a_race_and_keeps_what_was_found() -> None:
     made = VARYING + runs("tf-idf", [340, 460, 330, 400], 2.0)
     rounds = iter([True, True, False])
 
-    def perform(leg: Leg, racing: Sequence[str]) -> Ran:
-        records = [r for r in made.records if r.seed <= leg.seeds[0] and r.strategy in racing]
-        return Ran(records, made.arrays, whole=next(rounds))
+    def perform(planned: Round, racing: Sequence[str]) -> RoundRuns:
+        records = [r for r in made.records if r.seed <= planned.seeds[0] and r.strategy in racing]
+        return RoundRuns(records, made.arrays, complete=next(rounds))
 
-    terms = Terms("accuracy", 0.005, seeds=4, looks=3)
-    found = conduct(made.names, find_legs(SEEDS, None), terms, perform)
+    design = Design("accuracy", 0.005, seeds=4, analyses=3)
+    found = run_rounds(made.names, plan_rounds(SEEDS, None), design, perform)
     assert (found.ended, len(found.rounds)) == ("budget used up", 3)
-    raced = found.raced()
+    raced = found.findings()
     assert raced is not None
     assert (raced.best, [c.strategy for c in raced.comparisons]) == ("fine-tuning", ["tf-idf"])
 
 
-def test_terms_count_the_looks_that_can_test() -> None:
-    assert find_terms("accuracy", 0.005, range(5), None).looks == 4
-    assert find_terms("accuracy", 0.005, range(5), 0.25).looks == 5
-    assert find_terms("accuracy", 0.005, range(5), 0.25).level == pytest.approx(0.01)
+def test_a_design_counts_the_analyses_that_can_test() -> None:
+    assert make_design("accuracy", 0.005, range(5), None).analyses == 4
+    assert make_design("accuracy", 0.005, range(5), 0.25).analyses == 5
+    assert make_design("accuracy", 0.005, range(5), 0.25).level == pytest.approx(0.01)
 
 
 def test_a_race_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -144,10 +144,10 @@ def test_what_left_is_told_as_it_stood_then() -> None:
     found, asked = race(BEST + WORSE)
     lucky = runs("tf-idf", [0, 0, 0, 0], 2.0)
     arrays = asked.arrays | lucky.arrays
-    told = advise(asked.records, arrays, "accuracy", raced=found.raced())
-    assert told.best == "fine-tuning"
-    (comparison,) = told.comparisons
-    left = found.left["tf-idf"].comparison
+    advice = advise(asked.records, arrays, "accuracy", raced=found.findings())
+    assert advice.best == "fine-tuning"
+    (comparison,) = advice.comparisons
+    left = found.eliminated["tf-idf"].comparison
     assert left is not None
     assert repr(comparison) == repr(left)
 
@@ -155,10 +155,10 @@ def test_what_left_is_told_as_it_stood_then() -> None:
 def test_who_was_not_raced_is_compared_all_the_same() -> None:
     found, asked = race(BEST + WORSE)
     more = asked + runs("last-2", [400, 402], 5.0)
-    told = advise(more.records, more.arrays, "accuracy", raced=found.raced())
-    assert sorted(c.strategy for c in told.comparisons) == ["last-2", "tf-idf"]
+    advice = advise(more.records, more.arrays, "accuracy", raced=found.findings())
+    assert sorted(c.strategy for c in advice.comparisons) == ["last-2", "tf-idf"]
     gone = replace(asked, records=[r for r in more.records if r.strategy != "fine-tuning"])
-    assert advise(gone.records, more.arrays, "accuracy", raced=found.raced()).best == "last-2"
+    assert advise(gone.records, more.arrays, "accuracy", raced=found.findings()).best == "last-2"
 
 
 @pytest.mark.parametrize("name", ["4 equal, one of 3 points"])

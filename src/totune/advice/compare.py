@@ -1,4 +1,4 @@
-"""Every strategy against the best, with intervals that hold together."""
+"""Comparisons of every strategy with the best, with simultaneous intervals."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from totune.advice.standings import Entrant, TestSet
+from totune.advice.summary import StrategySummary, TestSet
 from totune.metrics import Metric
 from totune.statistics import (
     FIXED,
@@ -24,11 +24,11 @@ from totune.statistics import (
     welch,
 )
 
-# "worse as trained": possibly under-trained, so what is found against it is not credible
+# "worse as trained": possibly under-trained, so nothing found against it is credible
 Finding = Literal["credibly worse", "as good", "open", "worse as trained"]
 
 ALPHA = 0.05
-SEEDS_TO_START = 3  # fewer give a t interval nobody can use
+SEEDS_TO_START = 3  # fewer give a t interval that is too wide to use
 
 
 @dataclass(frozen=True)
@@ -40,19 +40,19 @@ class Comparison:
         low: lower end of the interval for new examples and seeds. All intervals of a study hold
             together with 95% confidence (`totune.statistics.selection`).
         high: its upper end.
-        p: two-sided, for no difference, over examples and seeds.
+        p: two-sided p-value for no difference, over examples and seeds.
         p_adjusted: the same, adjusted by steps with the studentized range over all strategies,
             since the best was picked by the same scores (`totune.statistics.selection`).
-        p_tolerance: adjusted likewise, for a difference of exactly the tolerance; the verdict is
-            "open" where it is above .05.
-        welch_p: Welch's t-test over seeds alone, on this very test set.
-        welch_p_adjusted: Holm-adjusted over the strategies.
+        p_tolerance: p-value for a difference of exactly the tolerance, adjusted likewise; the
+            verdict is "open" where it is above .05.
+        welch_p: p-value of Welch's t-test over seeds alone, on this very test set.
+        welch_p_adjusted: the same, Holm-adjusted over the strategies.
         effect_size: Hedges' g over seeds.
-        seed_sd: how far seeds alone move the difference.
-        example_sd: how far the choice of test rows alone moves it.
-        more_seeds: of an open comparison, how many more seeds should settle it, or None.
-        test_rows: of an open comparison that seeds cannot settle, the least number of test rows
-            that could, or None.
+        seed_sd: standard deviation of the difference over seeds alone.
+        example_sd: standard deviation of the difference over the choice of test rows alone.
+        more_seeds: number of further seeds that should settle an open comparison, or None.
+        test_rows: least number of test rows that could settle an open comparison where seeds
+            cannot, or None.
 
     Numbers that need two seeds on both sides are nan where there is one.
     """
@@ -76,112 +76,112 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Raced:
-    """What a race has found.
+class RaceFindings:
+    """The findings of a race.
 
     Attributes:
-        best: the best of those that stayed in it to its end.
-        comparisons: of the others, each as it was when the strategy left, or at the end.
+        best: name of the best strategy of those that stayed to the end.
+        comparisons: those of the others, each as of its elimination, or as of the end.
     """
 
     best: str
     comparisons: tuple[Comparison, ...]
 
 
-def find_best(entrants: Sequence[Entrant], metric: Metric) -> Entrant:
-    """The entrant with the best mean score; of equals, the cheapest."""
-    return min(entrants, key=lambda e: (-metric.sign * e.standing.mean, e.standing.cost))
+def find_best(strategies: Sequence[StrategySummary], metric: Metric) -> StrategySummary:
+    """The strategy with the best mean score; of equals, the cheapest."""
+    return min(strategies, key=lambda each: (-metric.sign * each.score.mean, each.cost_order))
 
 
 def compare(
-    best: Entrant,
-    others: Sequence[Entrant],
+    best: StrategySummary,
+    others: Sequence[StrategySummary],
     test: TestSet,
     metric: Metric,
     tolerance: float,
 ) -> list[Comparison]:
     """Compares each of `others` with the best: worse by more than the tolerance, or not?
 
-    For each strategy the difference is tested against the tolerance, from both sides, with the
-    seed variances that all strategies together tell of (`totune.statistics.moderation`), so that
-    all findings together err in at most 5% of studies, although the best is picked by the same
-    scores (`totune.statistics.selection`). An interval lies on one side of the tolerance exactly
-    where its test counts. One seed on either side has no known spread: the comparison is open then,
+    For each strategy the difference is tested against the tolerance, from both sides, with seed
+    variances estimated from all strategies together (`totune.statistics.moderation`), so that all
+    findings together err in at most 5% of studies, although the best is picked by the same scores
+    (`totune.statistics.selection`). An interval lies on one side of the tolerance exactly where its
+    test is significant. One seed on either side has no known spread: the comparison is then open,
     whatever the examples say.
 
-    `benchmarks/verdicts.py` simulates studies; `docs/verdicts.md` holds what it found.
+    `benchmarks/verdicts.py` simulates studies; its results are in `docs/verdicts.md`.
     """
     return judge(best, others, pair_up(best, others, test, metric), metric, tolerance)
 
 
 def pair_up(
-    best: Entrant,
-    others: Sequence[Entrant],
+    best: StrategySummary,
+    others: Sequence[StrategySummary],
     test: TestSet,
     metric: Metric,
-    known: Sequence[Entrant] = (),
+    known: Sequence[StrategySummary] = (),
 ) -> list[Paired]:
-    """What is known of the difference between the best and each of `others`.
+    """Estimates the difference between the best and each of `others`.
 
     Args:
         best: the strategy with the best mean.
-        others: those that it is compared with.
+        others: the strategies that it is compared with.
         test: the test set.
-        metric: that scores are compared in.
-        known: further strategies, whose seeds tell of these strategies' too.
+        metric: the metric that scores are compared in.
+        known: further strategies whose seeds inform the variances.
     """
     noise = seed_variances([best, *others, *known], metric, len(test.targets))
     return [_paired(best, other, test, metric, noise) for other in others]
 
 
 def seed_variances(
-    entrants: Sequence[Entrant], metric: Metric, n_rows: int
+    strategies: Sequence[StrategySummary], metric: Metric, n_rows: int
 ) -> dict[str, SeedVariance]:
-    """The moderated variance of single seeds' scores, of every strategy with two seeds.
+    """The moderated variance of the scores of single seeds, by strategy of at least two seeds.
 
-    Strategies whose seeds give the same predictions, as most baselines', have none and tell nothing
-    of the others.
+    A strategy whose seeds all give the same predictions, as most baselines do, has no variance and
+    does not inform those of the others.
 
     Args:
-        entrants: all strategies of a study.
-        metric: that scores are compared in.
-        n_rows: of the test set.
+        strategies: all strategies of a study.
+        metric: the metric that scores are compared in.
+        n_rows: number of test rows.
     """
-    several = [entrant for entrant in entrants if len(entrant.scores) > 1]
-    moving = [entrant for entrant in several if not entrant.standing.fixed]
-    own = [float(np.var(entrant.scores, ddof=1)) for entrant in moving]
-    found = moderate(own, [len(e.scores) - 1 for e in moving], usual_variance(metric, n_rows))
-    names = [entrant.strategy for entrant in moving]
-    return dict.fromkeys((e.strategy for e in several), FIXED) | {
+    several = [each for each in strategies if each.seeds > 1]
+    varying = [each for each in several if not each.fixed]
+    own = [float(np.var(each.scores, ddof=1)) for each in varying]
+    found = moderate(own, [each.seeds - 1 for each in varying], usual_variance(metric, n_rows))
+    names = [each.strategy for each in varying]
+    return dict.fromkeys((each.strategy for each in several), FIXED) | {
         name: SeedVariance(float(variance), float(df))
         for name, variance, df in zip(names, *found, strict=True)
     }
 
 
 def judge(
-    best: Entrant,
-    others: Sequence[Entrant],
+    best: StrategySummary,
+    others: Sequence[StrategySummary],
     pairs: Sequence[Paired],
     metric: Metric,
     tolerance: float,
     alpha: float = ALPHA,
 ) -> list[Comparison]:
-    """The second half of `compare`: what the differences come to.
+    """The second half of `compare`: a finding for each difference.
 
     Args:
         best: the strategy with the best mean.
-        others: those that it is compared with.
+        others: the strategies that it is compared with.
         pairs: the difference for each of them, from `pair_up`.
-        metric: that scores are compared in.
+        metric: the metric that scores are compared in.
         tolerance: how much worse is still good enough.
         alpha: the error of all findings together.
     """
     dfs = [pair.spread.df for pair in pairs]
     levels = [adjusted_level(alpha, len(others), df) for df in dfs]
     adjusted = zip(
-        steps_p([_known(pair.p) for pair in pairs], dfs),
-        steps_p([_known(pair.p_value(tolerance)) for pair in pairs], dfs),
-        holm([_known(welch(best.scores, other.scores).p) for other in others]),
+        steps_p([_or_one(pair.p) for pair in pairs], dfs),
+        steps_p([_or_one(pair.p_value(tolerance)) for pair in pairs], dfs),
+        holm([_or_one(welch(best.scores, other.scores).p) for other in others]),
         strict=True,
     )
     return [
@@ -191,8 +191,8 @@ def judge(
 
 
 def _paired(
-    best: Entrant,
-    other: Entrant,
+    best: StrategySummary,
+    other: StrategySummary,
     test: TestSet,
     metric: Metric,
     noise: Mapping[str, SeedVariance],
@@ -205,8 +205,8 @@ def _paired(
 
 
 def _comparison(
-    best: Entrant,
-    other: Entrant,
+    best: StrategySummary,
+    other: StrategySummary,
     pair: Paired,
     metric: Metric,
     tolerance: float,
@@ -241,8 +241,8 @@ def _comparison(
     )
 
 
-def _known(p: float) -> float:
-    """A p-value that is not known says nothing: 1."""
+def _or_one(p: float) -> float:
+    """A p-value; 1 where it is not known."""
     return 1.0 if math.isnan(p) else p
 
 

@@ -5,34 +5,34 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from totune.advice.comparing import Comparison
-from totune.advice.standings import Entrant
+from totune.advice.compare import Comparison
+from totune.advice.summary import StrategySummary
 
-SMALL = 0.2  # how much of the provisional strategy's storage is worth a word
+SMALL = 0.2  # share of the provisional strategy's storage from which less is worth a sentence
 
 Verdict = Literal["recommended", "undecided", "none"]
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What the comparisons come to.
+    """The outcome of the comparisons.
 
     Attributes:
-        entrants: the strategies that are compared, the one with the best mean first.
+        strategies: the strategies that are compared, the one with the best mean first.
         provisional: the cheapest strategy known to keep up with the best, or the best itself: the
             recommended one, or what to use until the open ones are settled. Where none beats a
             constant answer: the best that is no constant answer itself, or None.
         cheaper: number of strategies that are cheaper than the best and beat a constant answer.
-        blockers: comparisons of still cheaper strategies that are open.
+        blockers: open comparisons of strategies that are cheaper still.
         undertrained: names of strategies beside `provisional` that might be better if they trained
             longer.
-        more_seeds: how many more seeds per strategy should settle all of them, or None.
-        test_rows: where seeds cannot, the least number of test rows that could, or None.
+        more_seeds: number of further seeds per strategy that should settle all of them, or None.
+        test_rows: least number of test rows that could, where seeds cannot; or None.
     """
 
     verdict: Verdict
-    entrants: tuple[Entrant, ...]
-    provisional: Entrant | None
+    strategies: tuple[StrategySummary, ...]
+    provisional: StrategySummary | None
     cheaper: int
     blockers: tuple[Comparison, ...]
     undertrained: tuple[str, ...]
@@ -40,47 +40,45 @@ class Decision:
     test_rows: int | None
 
     @property
-    def best(self) -> Entrant:
-        return self.entrants[0]
+    def best(self) -> StrategySummary:
+        return self.strategies[0]
 
 
 def decide(
-    best: Entrant,
-    others: Sequence[Entrant],
+    best: StrategySummary,
+    others: Sequence[StrategySummary],
     comparisons: Sequence[Comparison],
     constant: Collection[str],
     undertrained: Collection[str] = (),
 ) -> Decision:
     """The cheapest strategy that is not credibly worse than the best by more than the tolerance.
 
-    A strategy on the way there that is open makes the study undecided, and so does one that is
-    possibly under-trained, wherever it stands. There is no verdict where one strategy alone has
-    runs, or where the best is no better than a constant answer.
+    An open comparison of a strategy that is cheaper still makes the study undecided, and so does a
+    strategy that is possibly under-trained, whatever it costs. There is no verdict where only one
+    strategy has runs, or where the best is no better than a constant answer.
 
     Args:
         best: the strategy with the best mean.
         others: the other strategies.
-        comparisons: of each of them with the best.
-        constant: strategies that do not beat a constant answer; they are never the answer, nor do
-            they keep the study open by being cheap.
-        undertrained: strategies that are possibly under-trained.
+        comparisons: those of the others with the best.
+        constant: names of strategies that do not beat a constant answer; they are never the answer,
+            nor do they keep the study open by being cheap.
+        undertrained: names of strategies that are possibly under-trained.
     """
     found = {comparison.strategy: comparison for comparison in comparisons}
     cheaper = sorted(
         (
             other
             for other in others
-            if other.standing.cost < best.standing.cost and other.strategy not in constant
+            if other.cost_order < best.cost_order and other.strategy not in constant
         ),
-        key=lambda entrant: entrant.standing.cost,
+        key=lambda each: each.cost_order,
     )
-    good = [
-        at for at, entrant in enumerate(cheaper) if found[entrant.strategy].verdict == "as good"
-    ]
+    good = [at for at, each in enumerate(cheaper) if found[each.strategy].verdict == "as good"]
     stop = good[0] if good else len(cheaper)
-    provisional: Entrant | None = cheaper[stop] if good else best
-    on_the_way = [found[entrant.strategy] for entrant in cheaper[:stop]]
-    blockers = tuple(comparison for comparison in on_the_way if comparison.verdict == "open")
+    provisional: StrategySummary | None = cheaper[stop] if good else best
+    cheapest = [found[each.strategy] for each in cheaper[:stop]]
+    blockers = tuple(comparison for comparison in cheapest if comparison.verdict == "open")
     more_seeds, test_rows = _needed(blockers)
     if best.strategy in constant:
         ranked = [best, *sorted(others, key=lambda other: found[other.strategy].difference)]
@@ -89,9 +87,9 @@ def decide(
     verdict: Verdict = "undecided" if blockers or brief else "recommended"
     if not others or best.strategy in constant:
         verdict = "none"
-    entrants = (best, *others)
+    strategies = (best, *others)
     return Decision(
-        verdict, entrants, provisional, len(cheaper), blockers, brief, more_seeds, test_rows
+        verdict, strategies, provisional, len(cheaper), blockers, brief, more_seeds, test_rows
     )
 
 
@@ -106,23 +104,23 @@ def _needed(blockers: Sequence[Comparison]) -> tuple[int | None, int | None]:
 
 
 def find_smallest(
-    decision: Decision, entrants: Sequence[Entrant], comparisons: Sequence[Comparison]
-) -> Entrant | None:
-    """The strategy to look at where many tasks share one encoder, or None.
+    decision: Decision, strategies: Sequence[StrategySummary], comparisons: Sequence[Comparison]
+) -> StrategySummary | None:
+    """The strategy to prefer where many tasks share one encoder, or None.
 
     Of those that keep up with the best, the one that stores least per task, if that is at most a
     fifth of what the provisional strategy stores. Without a verdict there is none.
 
     Args:
         decision: the verdict.
-        entrants: the strategies that beat a constant answer.
+        strategies: those that beat a constant answer.
         comparisons: with the best.
     """
     provisional = decision.provisional
     if decision.verdict == "none" or provisional is None:
         return None
     good = {c.strategy for c in comparisons if c.verdict == "as good"} | {decision.best.strategy}
-    keeping_up = [entrant for entrant in entrants if entrant.strategy in good]
-    least = min(keeping_up, key=lambda e: (e.standing.storage_bytes, e.standing.cost))
-    small = least.standing.storage_bytes <= SMALL * provisional.standing.storage_bytes < math.inf
+    keeping_up = [each for each in strategies if each.strategy in good]
+    least = min(keeping_up, key=lambda each: (each.storage, each.cost_order))
+    small = least.storage <= SMALL * provisional.storage < math.inf
     return least if small and least is not provisional else None
