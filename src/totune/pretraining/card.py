@@ -1,4 +1,4 @@
-"""The model card: what a person who finds the folder wants to know."""
+"""The model card: text, training, results and costs, for a person who finds the folder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ CARD = "README.md"
 
 def write_card(folder: Path, facts: Mapping[str, Any]) -> None:
     """Writes `README.md` from the facts of `pretraining.json`."""
-    kind = {"bert": "masked language model", "elmo": "language model in both directions"}
+    kind = {"bert": "masked language model", "elmo": "bidirectional language model"}
     sections = [
         f"# {facts['kind'].upper()}, pretrained with totune\n\nA {kind[facts['kind']]}: "
         f"{facts['parameters']['encoder']:,} parameters in the encoder"
@@ -17,7 +17,7 @@ def write_card(folder: Path, facts: Mapping[str, Any]) -> None:
         "`--model` of every totune command.\n",
         _table("Text", _text(facts)),
         _table("Training", _training(facts)),
-        _table("What came out", _results(facts)),
+        _table("Results", _results(facts)),
         _curve(facts["evaluations"]),
         _table("Cost", _cost(facts)),
         _table("Versions", [*facts["versions"].items()]),
@@ -26,12 +26,12 @@ def write_card(folder: Path, facts: Mapping[str, Any]) -> None:
     (folder / CARD).write_text("\n".join(sections), encoding="utf-8")
 
 
-Rows = list[tuple[str, object]]
+Lines = list[tuple[str, object]]
 
 
-def _text(facts: Mapping[str, Any]) -> Rows:
-    rows: Rows = []
-    for name, label in (("train", "learnt from"), ("validation", "held out")):
+def _text(facts: Mapping[str, Any]) -> Lines:
+    rows: Lines = []
+    for name, label in (("train", "trained on"), ("validation", "held out")):
         corpus = facts["corpus"][name]
         sources = ", ".join(corpus["sources"])
         sizes = f"{corpus['words']:,} words in {corpus['documents']:,} documents"
@@ -42,9 +42,9 @@ def _text(facts: Mapping[str, Any]) -> Rows:
     return rows
 
 
-def _training(facts: Mapping[str, Any]) -> Rows:
+def _training(facts: Mapping[str, Any]) -> Lines:
     settings = facts["settings"]
-    begin = facts["continued_from"] or f"chance (preset {facts['preset']})"
+    begin = facts["continued_from"] or f"random weights (preset {facts['preset']})"
     options = ("next_sentence", "whole_word_mask", "cased", "clip")
     chosen = [f"{name} {facts[name]}" for name in options if facts.get(name)]
     notes = [("note", note) for note in facts.get("notes", [])]
@@ -54,7 +54,7 @@ def _training(facts: Mapping[str, Any]) -> Rows:
         ("options", ", ".join(chosen) or "none"),
         ("read", f"{facts['words']:,} words, {facts['tokens']:,} tokens, {facts['steps']:,} steps"),
         ("a step", _step(facts)),
-        ("learning rate", f"{settings['learning_rate']:g}, AdamW, linear after warming up"),
+        ("learning rate", f"{settings['learning_rate']:g}, AdamW, linear decay after warm-up"),
         ("precision", facts["precision"]),
         ("seed", settings["seed"]),
     ]
@@ -69,14 +69,14 @@ def _step(facts: Mapping[str, Any]) -> str:
     return f"rows of up to {short} tokens; from step {facts['turned']:,} on {whole}"
 
 
-def _results(facts: Mapping[str, Any]) -> Rows:
+def _results(facts: Mapping[str, Any]) -> Lines:
     return [
         (f"held-out {name.replace('_', ' ')}", f"{value:.4g}")
         for name, value in facts["validation"].items()
     ]
 
 
-def _cost(facts: Mapping[str, Any]) -> Rows:
+def _cost(facts: Mapping[str, Any]) -> Lines:
     machine = facts["machine"]
     devices = ", ".join(machine["cuda_devices"]) or machine["processor"]
     return [
@@ -84,13 +84,13 @@ def _cost(facts: Mapping[str, Any]) -> Rows:
         ("speed", f"{facts['tokens_per_second']:,.0f} tokens/s"),
         ("of the machine's matrix rate", f"{facts['matrix_share']:.1%}"),
         ("matrix products", f"{facts['operations']:.3g} floating-point operations"),
-        ("memory at most", f"{facts['peak_memory_bytes'] / 2**30:.1f} GiB"),
+        ("peak memory", f"{facts['peak_memory_bytes'] / 2**30:.1f} GiB"),
         ("on", f"{devices} ({facts['processes']} process(es), {machine['cores']} cores)"),
     ]
 
 
 def _curve(evaluations: list[Mapping[str, Any]]) -> str:
-    """How the held-out text fared on the way; a fixed part of it was read."""
+    """Evaluations during training, each on the same part of the held-out text."""
     if not evaluations:
         return ""
     names = [name for name in evaluations[0] if name not in ("step", "seconds")]
@@ -101,9 +101,9 @@ def _curve(evaluations: list[Mapping[str, Any]]) -> str:
     ]
     body = "\n".join(f"| {line} |" for line in lines)
     rule = "---|" * len(names)
-    return f"On the way, on a part of the held-out text:\n\n| {head} |\n|{rule}\n{body}\n"
+    return f"During training, on a part of the held-out text:\n\n| {head} |\n|{rule}\n{body}\n"
 
 
-def _table(title: str, rows: Rows) -> str:
+def _table(title: str, rows: Lines) -> str:
     body = "\n".join(f"| {name} | {str(value).replace('|', ' ')} |" for name, value in rows)
     return f"## {title}\n\n| | |\n|---|---|\n{body}\n"
