@@ -161,7 +161,7 @@ def _choose_tokenizer(
 
 
 def _new_network(
-    architecture: Mapping[str, int],
+    architecture: Mapping[str, Any],
     tokenizer: PreTrainedTokenizerBase,
     next_sentence: bool,
     settings: PretrainingSettings,

@@ -14,8 +14,8 @@ from totune import machine
 from totune.errors import RunError
 from totune.pretraining.curriculum import LengthCurriculum, TrainingBudget
 from totune.pretraining.files import disk_faults
-from totune.pretraining.log import LOG, RunningSums, TrainingLog, TrainingState
 from totune.pretraining.objective import Objective
+from totune.pretraining.record import LOG, RunningSums, TrainingLog, TrainingState
 from totune.pretraining.settings import PretrainingSettings
 from totune.pretraining.stepper import Stepper, StepPosition
 from totune.progress import Progress

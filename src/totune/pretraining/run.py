@@ -13,12 +13,12 @@ from torch import nn
 from totune import machine
 from totune.errors import ConfigError, DataError
 from totune.outputs import check_output_folder
-from totune.pretraining.card import write_card
 from totune.pretraining.corpus import HUB, PretrainingCorpus, hold_out, read_corpus
 from totune.pretraining.curriculum import LengthCurriculum
 from totune.pretraining.files import disk_faults
 from totune.pretraining.loop import CHECKPOINT, PretrainingLoop
 from totune.pretraining.objective import Objective
+from totune.pretraining.record import write_card
 from totune.pretraining.settings import PretrainingSettings
 from totune.progress import Progress
 from totune.training.devices import Devices

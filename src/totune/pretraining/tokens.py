@@ -30,7 +30,7 @@ from totune.pretraining.files import cached
 from totune.pretraining.sentences import split_sentences
 from totune.progress import Progress
 
-VERSION = 1  # of what tokenising makes of a text; to be raised when that changes
+VERSION = 1  # of the tokens of a text; to be raised when that changes
 CHUNK = 1_000_000  # characters that a process receives at a time
 PARALLEL_FROM = 2_000_000  # words from which starting processes pays
 _TOKENS, _SENTENCES, _DOCUMENTS = "pieces.bin", "sentences.npy", "documents.npy"

@@ -18,6 +18,7 @@ from totune.progress import Progress
 
 LEAST_COUNT = 2  # occurrences that a word of the softmax has at least
 _PIECES = "pieces.json"
+_SPECIAL = 5  # special tokens, which come first
 _VERSION = 1  # of how word pieces are learnt; to be raised when that changes
 
 
@@ -50,7 +51,12 @@ def learn_pieces(
         progress.say(f"learning {size:,} word pieces from {corpus.words:,} words")
         learner = BertWordPieceTokenizer(lowercase=not cased)
         learner.train_from_iterator(corpus.paragraphs(), vocab_size=size, show_progress=False)
-        (folder / _PIECES).write_text(json.dumps(learner.get_vocab()), encoding="utf-8")
+        # The learner numbers pieces of equal rank differently each time, so they are sorted: the
+        # same text gives the same ids, and the same bits, everywhere.
+        pieces = [learner.id_to_token(number) for number in range(learner.get_vocab_size())]
+        ordered = [*pieces[:_SPECIAL], *sorted(pieces[_SPECIAL:])]
+        ids = {piece: number for number, piece in enumerate(ordered)}
+        (folder / _PIECES).write_text(json.dumps(ids), encoding="utf-8")
 
     def read(folder: Path) -> Any:
         return json.loads((folder / _PIECES).read_text(encoding="utf-8"))

@@ -25,6 +25,22 @@ from totune.pretraining import (
 from totune.pretraining.curriculum import TrainingBudget
 from totune.pretraining.run import PretrainingRun
 from totune.pretraining.stepper import Stepper, StepPosition
+from totune.progress import Progress
+
+
+class RecordingProgress(Progress):
+    """Keeps what a person would read."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.notes.append(message)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
 
 KINDS = {"bert": pretrain_bert, "elmo": pretrain_elmo}
 SHORT = {"max_steps": 12, "eval_steps": 5, "batch_size": 8, "precision": "fp32"}
@@ -119,6 +135,31 @@ def test_what_was_interrupted_goes_on_to_the_same_bits(
             assert (out / name).read_bytes() == (whole / name).read_bytes()
     assert log_of(out) == log_of(whole)
     assert not (out / "checkpoint.pt").exists()
+
+
+def test_an_unreadable_checkpoint_is_reported(
+    finished: Pretrained, text: Path, tmp_path: Path
+) -> None:
+    kind, out = finished.facts["kind"], tmp_path / "out"
+    with stopped_at(8), pytest.raises(KeyboardInterrupt):
+        pretrain(kind, text, out)
+    checkpoint = out / "checkpoint.pt"
+    state = torch.load(checkpoint, weights_only=True)
+    checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
+    progress = RecordingProgress()
+    pretrain(kind, text, out, {"progress": progress})
+    assert progress.warnings == [
+        f"The checkpoint {checkpoint} cannot be read, so training starts again from step 0."
+    ]
+    model = "model.safetensors"
+    assert (out / model).read_bytes() == (finished.folder / model).read_bytes()
+    other = tmp_path / "other"
+    with stopped_at(8), pytest.raises(KeyboardInterrupt):
+        pretrain(kind, text, other)
+    torch.save({**state, "weights": {}}, other / "checkpoint.pt")
+    with pytest.raises(RunError, match=r"by another version of totune\. .* or remove"):
+        pretrain(kind, text, other)
+    assert (other / "checkpoint.pt").exists()
 
 
 def test_short_rows_come_first(text: Path, tmp_path: Path) -> None:
@@ -269,26 +310,14 @@ def test_a_bert_learns_pairs_and_whole_words(text: Path, tmp_path: Path) -> None
     assert tokenizer.tokenize("The") != tokenizer.tokenize("the")
 
 
-class Heard:
-    """Progress that remembers what it was told."""
-
-    def __new__(cls) -> Any:
-        from totune.progress import Progress
-
-        heard = Progress()
-        heard.notes = []  # type: ignore[attr-defined]
-        heard.say = heard.notes.append  # type: ignore[attr-defined,method-assign]
-        return heard
-
-
 def test_an_encoder_without_a_head_gets_a_new_one_and_keeps_its_pooler(
     text: Path, tmp_path: Path
 ) -> None:
     before = save_encoder(tmp_path / "encoder")
-    heard = Heard()
-    options = {"model": str(before), "progress": heard}
+    progress = RecordingProgress()
+    options = {"model": str(before), "progress": progress}
     found = pretrain("bert", text, tmp_path / "out", options, max_length=24)
-    assert [note for note in heard.notes if "start with random weights" in note]
+    assert [note for note in progress.notes if "start with random weights" in note]
     pooler, kept = (
         torch.cat([p.flatten() for p in load_encoder(str(at)).encoder.pooler.parameters()])
         for at in (before, tmp_path / "out")
@@ -297,7 +326,7 @@ def test_an_encoder_without_a_head_gets_a_new_one_and_keeps_its_pooler(
     old, new = (load_encoder(str(at)).encoder.fingerprint() for at in (before, tmp_path / "out"))
     assert old != new
     assert found.facts["continued_from"] == str(before)
-    silent = Heard()
+    silent = RecordingProgress()
     options = {"model": str(tmp_path / "out"), "progress": silent}
     pretrain("bert", text, tmp_path / "more", options, max_length=24, max_steps=6)
     assert not [note for note in silent.notes if "random weights" in note]
@@ -316,12 +345,12 @@ def test_other_types_go_on(text: Path, tmp_path: Path, name: str) -> None:
 def test_an_elmo_goes_on_with_its_softmax(text: Path, tmp_path: Path) -> None:
     pretrain("elmo", text, tmp_path / "one", {"clip": 3.0})
     other = write_corpus(tmp_path / "other.txt", seed=9)
-    heard = Heard()
-    options = {"model": str(tmp_path / "one"), "progress": heard}
+    progress = RecordingProgress()
+    options = {"model": str(tmp_path / "one"), "progress": progress}
     found = pretrain("elmo", other, tmp_path / "two", options)
     first, second = ((tmp_path / name / "softmax_words.txt").read_text() for name in ("one", "two"))
     assert first == second
-    assert not [note for note in heard.notes if "softmax" in note]
+    assert not [note for note in progress.notes if "softmax" in note]
     config = json.loads((tmp_path / "two" / "config.json").read_text())
     assert config["options"]["lstm"]["cell_clip"] == 3.0
     assert found.validation["perplexity"] > 1

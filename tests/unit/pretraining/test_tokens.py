@@ -1,5 +1,6 @@
 """Tokenised once, to the same tokens however many processes do it, and again if damaged."""
 
+import tracemalloc
 from itertools import pairwise
 from pathlib import Path
 
@@ -81,6 +82,75 @@ def test_what_could_not_be_finished_leaves_nothing(
     with pytest.raises(RunError, match="No space left on device; set TOTUNE_CACHE"):
         cached("key", fill, lambda folder: folder, Progress())
     assert [path.name for path in cache_root().iterdir()] == ["key.lock"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("pieces.bin", b"\x01\x00\x00\x00"),
+        ("pieces.bin", b""),
+        ("store.json", b"{}"),
+        ("store.json", b'{"dtype": "uint32"'),
+        ("sentences.npy", b"no array"),
+        ("words.txt", b"one"),
+        ("counts.npy", None),
+    ],
+)
+def test_a_damaged_store_is_reported_and_made_again(
+    texts: tuple[PretrainingCorpus, PretrainingCorpus],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    name: str,
+    content: bytes | None,
+) -> None:
+    monkeypatch.setenv("TOTUNE_CACHE", str(tmp_path))
+    whole = open_words(texts).tokens.copy()
+    (file,) = cache_root().glob(f"*/{name}")
+    if content is None:
+        file.unlink()
+    else:
+        file.write_bytes(content)
+    progress = Progress()
+    warnings: list[str] = []
+    monkeypatch.setattr(progress, "warn", warnings.append)
+    again = open_store(*texts, WordTokenizer(Vocabulary(), 512), progress)
+    assert np.array_equal(again.tokens, whole)
+    (warning,) = warnings
+    assert str(file.parent) in warning
+    assert "cannot be read" in warning
+    assert "\n" not in warning
+
+
+def test_word_pieces_have_the_same_ids_each_time(
+    texts: tuple[PretrainingCorpus, PretrainingCorpus],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("TOTUNE_CACHE", str(tmp_path))
+    tokenizer = learn_pieces(
+        texts[0], 60, cased=False, exact=False, max_length=32, progress=Progress()
+    )
+    pieces = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
+    assert pieces[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert pieces[5:] == sorted(pieces[5:])
+
+
+def test_memory_does_not_grow_with_the_text(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Only where sentences begin is kept in memory: tens of bytes each, not their tokens."""
+    monkeypatch.setenv("TOTUNE_CACHE", str(tmp_path))
+    monkeypatch.setattr(module, "CHUNK", 20_000)
+    peaks, sentences = [], []
+    for documents in (200, 1_600):
+        texts = hold_out(read_corpus([write_corpus(tmp_path / "text.txt", documents)]))
+        tracemalloc.start()
+        store = open_words(texts)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        sentences.append(len(store.sentences))
+    assert sentences[1] > 7 * sentences[0]
+    assert peaks[1] - peaks[0] < 64 * (sentences[1] - sentences[0])
 
 
 @pytest.mark.slow
