@@ -88,9 +88,9 @@ def test_the_log_tells_losses_and_evaluations(finished: Pretrained) -> None:
     assert [line["step"] for line in evaluated] == [5, 10, 12]
     assert evaluated[-1]["held_out"] == "all"
     assert evaluated[-1]["perplexity"] == finished.validation["perplexity"]
-    told = next(line for line in lines if "loss" in line)
-    assert told["tokens_per_second"] > 0
-    assert 0 < told["matrix_share"] < 1
+    losses = next(line for line in lines if "loss" in line)
+    assert losses["tokens_per_second"] > 0
+    assert 0 < losses["matrix_share"] < 1
     assert finished.facts["operations"] > 0
 
 
@@ -364,7 +364,7 @@ def test_without_clips_the_options_say_so(finished: Pretrained) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_faults_of_a_person_are_told(kind: str, text: Path, tmp_path: Path) -> None:
+def test_faults_of_a_person_are_reported(kind: str, text: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"vocab_size=5,000 is more than the text allows"):
         pretrain(kind, text, tmp_path / "a", vocab_size=5_000)
     assert pretrain(kind, text, tmp_path / "a", max_steps=1).facts["steps"] == 1
@@ -386,7 +386,7 @@ def test_faults_of_a_person_are_told(kind: str, text: Path, tmp_path: Path) -> N
         KINDS[kind]([], tmp_path / "g")
 
 
-def test_contradictions_are_told(text: Path, tmp_path: Path) -> None:
+def test_contradictions_are_reported(text: Path, tmp_path: Path) -> None:
     encoder = str(save_encoder(tmp_path / "encoder"))
     with pytest.raises(ConfigError, match=r"vocab_size cannot be combined with model"):
         pretrain("bert", text, tmp_path / "out", {"model": encoder}, vocab_size=60)
