@@ -5,11 +5,11 @@ which documents are held out. A second pretraining on the same text finds it the
 is tokenised by several processes, which receive documents in chunks; a chunk is tokenised without
 knowledge of the others, and the chunks are put together in the order of the documents.
 
-The tokens lie end to end in one flat file. Kept by `datasets` in memory-mapped Arrow tables, a row
-of text each, they took, side by side on 2.5 million words and two cores, as much time to tokenise,
-but 10 to 14 times as long to read in the order of training (2.4 to 2.8 times by raw Arrow slices
-instead of its NumPy format), 1.8 to 2.4 times as long to collate a step (1.2 to 1.5 times), 11 to 22
-times as long to pack into rows, and 4.8 times the disk, since each row length is a table of its own.
+The tokens lie end to end in one flat file. `datasets`, with a memory-mapped Arrow row for each row
+of text, was measured beside it on 2.5 million words and two cores. It tokenises as fast, but takes
+8 to 14 times as long to read rows in the order of training (2 to 3 times through raw Arrow slices
+in place of its NumPy format), 1.3 to 2.4 times as long to collate a step (1.1 to 1.6 times), 11 to
+22 times as long to pack rows, and 3 to 5 times the disk, since each row length is another table.
 """
 
 import hashlib
