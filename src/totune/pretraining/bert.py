@@ -116,7 +116,7 @@ def pretrain_bert(
             "vocab_size": len(pieces),
             "rows": len(curriculum.stages[-1].train),
             "notes": notes,
-            "parameters": count_parameters(_base(network), objective),
+            "parameters": count_parameters(network.base_model, objective),
         }
         return objective, curriculum, facts
 
@@ -225,13 +225,8 @@ def _notes(network: Any, missing: Sequence[str], reference: str) -> list[str]:
     ]
 
 
-def _base(network: PreTrainedModel) -> Any:
-    """The model without its head."""
-    return network.base_model
-
-
 def _objective(
-    network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, run: PretrainingRun
+    network: Any, tokenizer: PreTrainedTokenizerBase, run: PretrainingRun
 ) -> MaskedObjective:
     for module in network.modules():
         if isinstance(module, nn.Dropout):
@@ -243,7 +238,7 @@ def _objective(
         tokenizer,
         pairs=run.about["next_sentence"],
         whole_words=run.about["whole_word_mask"],
-        positions=_base(network).embeddings.position_embeddings if is_new else None,
+        positions=network.base_model.embeddings.position_embeddings if is_new else None,
     )
 
 
@@ -255,7 +250,8 @@ def _curriculum(
     """Rows of full length, and short ones before them unless the settings say otherwise."""
     settings = run.settings
     store = open_store(*texts, objective.tokenizer, run.progress)
-    longest = TransformersEncoder(_base(objective.model)).max_length
+    base: Any = objective.model.base_model
+    longest = TransformersEncoder(base).max_length
     length, batch_size = min(int(settings.max_length or 0), longest), int(settings.batch_size or 0)
     short = settings.short_length
     sizes = [(length, batch_size)]

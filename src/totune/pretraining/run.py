@@ -71,16 +71,14 @@ def read_texts(
 
 def describe_texts(train: PretrainingCorpus, held_out: PretrainingCorpus) -> dict[str, Any]:
     """The facts of both texts, without the folders that their files lie in."""
-    return {"train": _describe_corpus(train), "validation": _describe_corpus(held_out)}
-
-
-def _describe_corpus(corpus: PretrainingCorpus) -> dict[str, Any]:
-    names = [one if one.startswith(HUB) else Path(one).name for one in corpus.sources]
     return {
-        "sources": names,
-        "documents": len(corpus),
-        "words": corpus.words,
-        "fingerprint": corpus.fingerprint,
+        name: {
+            "sources": [one if one.startswith(HUB) else Path(one).name for one in corpus.sources],
+            "documents": len(corpus),
+            "words": corpus.words,
+            "fingerprint": corpus.fingerprint,
+        }
+        for name, corpus in (("train", train), ("validation", held_out))
     }
 
 
