@@ -61,7 +61,7 @@ def test_an_interrupted_pretraining_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "holds no text"),
         (b"just one line\n", "holds 1 paragraph"),
@@ -70,7 +70,7 @@ def test_an_interrupted_pretraining_goes_on(
     ],
 )
 def test_a_corpus_that_cannot_be_used_is_one_message(
-    totune: Run, tmp_path: Path, content: bytes, told: str
+    totune: Run, tmp_path: Path, content: bytes, message: str
 ) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes(content)
@@ -79,7 +79,7 @@ def test_a_corpus_that_cannot_be_used_is_one_message(
         *("--vocab-size", 500, "--quiet"),
     )
     assert ended.code == 2
-    assert told in ended.err
+    assert message in ended.err
     assert ended.err.startswith("error: ")
     assert len(ended.err.splitlines()) == 1
 

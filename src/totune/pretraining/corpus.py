@@ -27,7 +27,7 @@ _DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
 @dataclass(frozen=True)
-class Corpus:
+class PretrainingCorpus:
     """Documents `first` to `last` of what the sources hold, one after the other.
 
     Attributes:
@@ -60,7 +60,7 @@ class Corpus:
             yield from document
 
 
-def read_corpus(sources: Sequence[str | Path], max_words: int | None = None) -> Corpus:
+def read_corpus(sources: Sequence[str | Path], max_words: int | None = None) -> PretrainingCorpus:
     """Counts and checks a corpus.
 
     Args:
@@ -89,10 +89,12 @@ def read_corpus(sources: Sequence[str | Path], max_words: int | None = None) -> 
             f"{', '.join(named)} holds {paragraphs} paragraph (a line with text); a corpus has a "
             "paragraph per line, and blank lines between documents."
         )
-    return Corpus(named, 0, documents, words, hasher.hexdigest()[:32])
+    return PretrainingCorpus(named, 0, documents, words, hasher.hexdigest()[:32])
 
 
-def hold_out(corpus: Corpus, share: float = HELD_OUT) -> tuple[Corpus, Corpus]:
+def hold_out(
+    corpus: PretrainingCorpus, share: float = HELD_OUT
+) -> tuple[PretrainingCorpus, PretrainingCorpus]:
     """The corpus without its last documents, and these (at least one), as validation text.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Where what is made of a corpus is kept, and writing that a full disk cannot spoil."""
+"""The cache of what is made from a corpus, and faults of the disk as one message."""
 
 import os
 import shutil
@@ -6,11 +6,16 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from filelock import FileLock
 from platformdirs import user_cache_path
 
 from totune.errors import RunError, TotuneError
+from totune.progress import Progress
+
+Content = TypeVar("Content")
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, EOFError)
 
 
 def cache_root() -> Path:
@@ -19,56 +24,67 @@ def cache_root() -> Path:
     return (Path(named).expanduser() if named else user_cache_path("totune")) / "corpora"
 
 
-def kept(key: str, make: Callable[[Path], None]) -> Path:
-    """The folder that is known by `key`; made now if it is not there yet.
+def cached(
+    key: str, make: Callable[[Path], None], read: Callable[[Path], Content], progress: Progress
+) -> Content:
+    """The content of the cache folder named `key`, which is made first if it is missing.
 
-    Several processes may ask at once: one makes it, the others wait.
+    Several processes may ask at once: one makes the folder, the others wait. A folder that cannot
+    be read is reported and made again.
 
     Args:
-        key: says everything that the content depends on.
+        key: a hash of everything that the content depends on.
         make: fills a new folder, which gets its name when it is complete.
+        read: reads a complete folder.
+        progress: receives the report of an unreadable folder.
 
     Raises:
-        RunError: if it cannot be written.
+        RunError: if the folder cannot be written.
     """
     root = cache_root()
     folder = root / key
-    with telling(f"What is made of the corpus cannot be kept in {root}", "set TOTUNE_CACHE"):
+    with disk_faults(f"What is made from the corpus cannot be kept in {root}", "set TOTUNE_CACHE"):
         root.mkdir(parents=True, exist_ok=True)
         with FileLock(root / f"{key}.lock"):
-            if not folder.is_dir():
-                temporary = Path(tempfile.mkdtemp(prefix=f"{key}.", suffix=".tmp", dir=root))
+            if folder.is_dir():
                 try:
-                    make(temporary)
-                    temporary.replace(folder)
-                finally:
-                    shutil.rmtree(temporary, ignore_errors=True)
-    return folder
+                    return read(folder)
+                except _UNREADABLE as error:
+                    reason = str(error).partition("\n")[0]
+                    progress.warn(f"{folder} cannot be read ({reason}), so it is made again.")
+                    shutil.rmtree(folder)
+            temporary = Path(tempfile.mkdtemp(prefix=f"{key}.", suffix=".tmp", dir=root))
+            try:
+                make(temporary)
+                temporary.replace(folder)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+            return read(folder)
 
 
 @contextmanager
-def telling(problem: str, remedy: str) -> Iterator[None]:
-    """Makes a fault of the disk one message: the problem, the system's reason, the remedy.
+def disk_faults(problem: str, remedy: str) -> Iterator[None]:
+    """Turns a fault of the disk into one message: the problem, the system's reason, the remedy.
 
     Raises:
-        RunError: in place of what the system raises, or a library that wrote for us.
+        RunError: in place of what the system, or a library that wrote for us, raises.
     """
     try:
         yield
     except TotuneError:
         raise
     except Exception as error:  # torch, safetensors and tokenizers each have their own
-        reason = _reason_of_disk(error)
+        reason = _system_reason(error)
         if reason is None:
             raise
         raise RunError(f"{problem}: {reason}; {remedy}.") from None
 
 
-def _reason_of_disk(error: BaseException) -> str | None:
-    """What the system said of a file, None if it is another error."""
+def _system_reason(error: BaseException) -> str | None:
+    """What the system said about a file; None for any other error."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     if "(os error" in str(error):  # how libraries in Rust quote the system
         return str(error)
     # torch's writer raises again when it closes a file that did not take everything.
-    return None if error.__context__ is None else _reason_of_disk(error.__context__)
+    return None if error.__context__ is None else _system_reason(error.__context__)

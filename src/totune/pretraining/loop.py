@@ -1,23 +1,23 @@
-"""The loop of pretraining: steps, evaluations, a log, and checkpoints to go on from."""
+"""The training loop: steps, evaluations, a log, and checkpoints to resume from."""
 
 import math
 import time
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from totune import machine
 from totune.errors import RunError
-from totune.pretraining.budget import EVALUATIONS, Budget
-from totune.pretraining.course import Course
-from totune.pretraining.files import telling
-from totune.pretraining.log import LOG, Curve, Log, Window
-from totune.pretraining.measuring import matrix_rate
+from totune.pretraining.curriculum import LengthCurriculum, TrainingBudget
+from totune.pretraining.files import disk_faults
 from totune.pretraining.objective import Objective
-from totune.pretraining.record import CHECKPOINT
+from totune.pretraining.record import LOG, RunningSums, TrainingLog, TrainingState
 from totune.pretraining.settings import PretrainingSettings
-from totune.pretraining.stepping import Place, Stepper
+from totune.pretraining.stepper import Stepper, StepPosition
 from totune.progress import Progress
 from totune.training.checkpoints import (
     load_checkpoint,
@@ -27,115 +27,116 @@ from totune.training.checkpoints import (
 )
 from totune.training.devices import Devices
 
+CHECKPOINT = "checkpoint.pt"
+CHECKPOINT_SECONDS = 300.0  # at most, between two checkpoints
+EVALUATIONS = 10  # in equal parts of the training, where eval_steps is not set
+EVALUATION_TOKENS = 30_000  # read by evaluations during training; the last one reads everything
 LOG_STEPS = 10
-CHECKPOINT_SECONDS = 300.0
-TELL_SECONDS = 10.0
-EVALUATION_PIECES = 30_000  # that an evaluation on the way reads; the last one reads all
+TABLE_SECONDS = 10.0
 
 
-class Loop:
+class PretrainingLoop:
     """Trains an objective until its budget is used, from the last checkpoint if there is one.
 
     Args:
-        objective: what is trained.
-        course: what is read.
+        objective: the model to train.
+        curriculum: rows to train on.
         settings: complete.
-        folder: of the log and the checkpoint.
-        identity: a checkpoint of another one is not read.
-        progress: told how it goes.
-        devices: the processes that share it.
+        folder: that of the log and the checkpoint.
+        identity: hash of everything that a checkpoint must agree with.
+        progress: receives losses and evaluations.
+        devices: the processes that share the training.
 
     Attributes:
-        curve: what it has come to.
-        precision: that it computes in.
+        state: how far the training has come.
+        precision: that of the computation.
         rate: operations per second of large matrix products on this machine.
     """
 
     def __init__(
         self,
         objective: Objective,
-        course: Course,
+        curriculum: LengthCurriculum,
         settings: PretrainingSettings,
         folder: Path,
         identity: str,
         progress: Progress,
         devices: Devices,
     ) -> None:
-        self.settings, self.course = settings, course
+        self.settings, self.curriculum = settings, curriculum
         self.progress, self.devices = progress, devices
         self.precision = machine.choose_precision(settings.precision, devices.device)
         self.rate = matrix_rate(self.precision, devices.device) * devices.world
-        self.budget = Budget.of(settings, course)
-        self.curve = Curve()
-        self._stepper = Stepper(objective, course, settings, devices, self.precision)
+        self.budget = TrainingBudget.of(settings, curriculum)
+        self.state = TrainingState()
+        self._stepper = Stepper(objective, curriculum, settings, devices, self.precision)
         self._checkpoint, self._identity = folder / CHECKPOINT, identity
-        self._window = Window()
-        self._began = self._saved = self._told = 0.0
-        self._kept = 0  # the step of the last checkpoint
-        self._resume(objective)
-        self._log = Log(folder / LOG, self.curve.step) if devices.is_main else None
+        self._sums = RunningSums()
+        self._began = self._saved = self._shown = 0.0
+        self._saved_step = 0
+        self._resume()
+        self._log = TrainingLog(folder / LOG, self.state.step) if devices.is_main else None
 
     def run(self) -> dict[str, float]:
         """Trains to the end.
 
         Returns:
-            What the last evaluation, of all that is held out, tells.
+            The metrics of all held-out text.
 
         Raises:
             RunError: if the loss stops being a number, or a checkpoint cannot be written.
         """
         now = time.perf_counter()
-        self._began, self._saved, self._told = now - self.curve.seconds, now, 0.0
+        self._began, self._saved, self._shown = now - self.state.seconds, now, 0.0
         self._stepper.objective.train()
         total = self.budget.steps or math.ceil(self.budget.seconds or 0)
         unit = "steps" if self.budget.steps else "seconds"
         done = 0
-        with self._stepper.drawing_ahead(), self.progress.bar(f"training, {unit}", total) as bar:
-            while (share := self.budget.share(self.curve.step, self._clock())) < 1:
+        with self._stepper.collating_ahead(), self.progress.bar(f"training, {unit}", total) as bar:
+            while (share := self.budget.share(self.state.step, self._clock())) < 1:
                 self._step(share)
-                reached = self.curve.step if self.budget.steps else int(self.curve.seconds)
+                reached = self.state.step if self.budget.steps else int(self.state.seconds)
                 bar.advance(reached - done)
                 done = reached
         return self._evaluate(whole=True)
 
     def _step(self, share: float) -> None:
         """One step, and what is due after it."""
-        curve = self.curve
+        state = self.state
         began = time.perf_counter()
-        factor = self.budget.factor(share)
-        place = self._place(share)
-        sums, drawn = self._stepper.step(place, factor)
-        curve.step += 1
-        curve.tokens += drawn.tokens
-        curve.words += self.course.stages[place.stage].words
-        curve.operations += drawn.tokens * self._stepper.operations[place.stage]
-        self._window.add(sums, drawn)
-        if curve.step % LOG_STEPS == 0:
-            self._write(factor)
-        took = time.perf_counter() - began
-        self._window.seconds += took
-        curve.step_seconds += took
-        curve.seconds = time.perf_counter() - self._began
+        factor = self.budget.rate_factor(share)
+        position = self._position(share)
+        sums, batch = self._stepper.step(position, factor)
+        state.step += 1
+        state.tokens += batch.tokens
+        state.words += self.curriculum.stages[position.stage].words
+        state.operations += batch.tokens * self._stepper.operations[position.stage]
+        self._sums.add(sums, batch)
+        if state.step % LOG_STEPS == 0:
+            self._write_losses(factor)
+        seconds = time.perf_counter() - began
+        self._sums.seconds += seconds
+        state.step_seconds += seconds
+        state.seconds = time.perf_counter() - self._began
         if self._evaluation_due(share):
             self._evaluate(whole=False)
             self._save()
         elif time.perf_counter() - self._saved > CHECKPOINT_SECONDS:
             self._save()
 
-    def _place(self, share: float) -> Place:
-        """Where the training is; once it has turned to whole rows it stays with them."""
-        curve = self.curve
-        if curve.turned is None and self.course.at(share):
-            curve.turned = curve.step
-            self._stepper.objective.turn(self.course.stages[0].length)
-        if curve.turned is None:
-            return Place(curve.step, 0, curve.step)
-        return Place(curve.step, 1, curve.step - curve.turned)
+    def _position(self, share: float) -> StepPosition:
+        """That of the next step; once rows have their full length they keep it."""
+        state = self.state
+        if state.turned is None and self.curriculum.stage_at(share):
+            state.turned = state.step
+            self._stepper.objective.extend_positions(self.curriculum.stages[0].length)
+        start = state.turned or 0
+        return StepPosition(state.step, self._stage, state.step - start)
 
     @property
     def _stage(self) -> int:
-        """The stage of the last step."""
-        return 0 if self.curve.turned is None else 1
+        """The index of the current stage."""
+        return 0 if self.state.turned is None else 1
 
     def _clock(self) -> float:
         """Seconds since the beginning, as the main process counts them."""
@@ -147,45 +148,43 @@ class Loop:
     def _evaluation_due(self, share: float) -> bool:
         every = self.settings.eval_steps
         if every is not None:
-            return self.curve.step % every == 0
+            return self.state.step % every == 0
         if self.budget.seconds is None:  # known without a clock: resuming changes nothing
-            before, after = share, self.budget.share(self.curve.step, 0.0)
+            before, after = share, self.budget.share(self.state.step, 0.0)
         else:
-            before, after = len(self.curve.evaluations) / EVALUATIONS, share
+            before, after = len(self.state.evaluations) / EVALUATIONS, share
         return int(after * EVALUATIONS) > int(before * EVALUATIONS)
 
     def _evaluate(self, whole: bool) -> dict[str, float]:
-        limit = None if whole else EVALUATION_PIECES
-        stage = len(self.course.stages) - 1 if whole else self._stage
-        found = self._stepper.evaluate(stage, limit)
-        if not math.isfinite(found["perplexity"]):
-            raise RunError(self._diverged(found["perplexity"]))
-        curve = self.curve
-        curve.seconds = time.perf_counter() - self._began
-        at = {"step": curve.step, "words": round(curve.words), "seconds": round(curve.seconds, 1)}
+        limit = None if whole else EVALUATION_TOKENS
+        stage = len(self.curriculum.stages) - 1 if whole else self._stage
+        metrics = self._stepper.evaluate(stage, limit)
+        self._check_finite(metrics["perplexity"])
+        state = self.state
+        state.seconds = time.perf_counter() - self._began
+        at = {"step": state.step, "words": round(state.words), "seconds": round(state.seconds, 1)}
         if not whole:
-            length = self.course.stages[stage].length
-            curve.evaluations.append({**at, "row_length": length, **found})
+            length = self.curriculum.stages[stage].length
+            state.evaluations.append({**at, "row_length": length, **metrics})
         if self._log is not None:
-            self._log.write({**at, "held_out": "all" if whole else "some", **found})
-        shown = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in found.items())
+            self._log.write({**at, "held_out": "all" if whole else "some", **metrics})
+        shown = ", ".join(f"{name.replace('_', ' ')} {metrics[name]:.4g}" for name in metrics)
         text = "all held-out text" if whole else "held-out text"
-        self.progress.say(f"after {curve.words:,.0f} words ({curve.step:,} steps), {text}: {shown}")
-        return found
+        self.progress.say(f"after {state.words:,.0f} words ({state.step:,} steps), {text}: {shown}")
+        return metrics
 
-    def _write(self, factor: float) -> None:
-        """A line of the log, and what a person is told now and then."""
-        sums = self._stepper.total(self._window.sums)
-        losses = {f"{name}_loss": sums[name] / n for name, n in self._window.targets.items()}
+    def _write_losses(self, factor: float) -> None:
+        """Writes a line of the log, and now and then shows some of it."""
+        sums = self._stepper.total(self._sums.sums)
+        losses = {f"{name}_loss": sums[name] / n for name, n in self._sums.targets.items()}
         loss = sum(losses.values())
-        if not math.isfinite(loss):
-            raise RunError(self._diverged(loss))
-        speed = self._window.tokens / max(1e-9, self._window.seconds)
+        self._check_finite(loss)
+        speed = self._sums.tokens / max(1e-9, self._sums.seconds)
         line = {
-            "step": self.curve.step,
-            "words": round(self.curve.words),
-            "tokens": self.curve.tokens,
-            "seconds": round(self.curve.seconds, 1),
+            "step": self.state.step,
+            "words": round(self.state.words),
+            "tokens": self.state.tokens,
+            "seconds": round(self.state.seconds, 1),
             "loss": loss,
             **(losses if len(losses) > 1 else {}),
             "learning_rate": (self.settings.learning_rate or 0.0) * factor,
@@ -194,27 +193,17 @@ class Loop:
         }
         if self._log is not None:
             self._log.write(line)
-        self._tell(line)
-        self._window = Window()
+        self._sums = RunningSums()
+        if time.perf_counter() - self._shown >= TABLE_SECONDS:
+            self._shown = time.perf_counter()
+            self.progress.table([_shown(line)])
 
-    def _diverged(self, value: float) -> str:
-        return (
-            f"The loss became {value} by step {self.curve.step}: use a smaller --learning-rate, "
-            "or --precision fp32."
-        )
-
-    def _tell(self, line: dict[str, Any]) -> None:
-        if time.perf_counter() - self._told < TELL_SECONDS:
-            return
-        self._told = time.perf_counter()
-        row = {
-            "step": f"step {line['step']:,}",
-            "words": f"{line['words']:,}",
-            "loss": f"{line['loss']:.3f}",
-            "tokens/s": f"{line['tokens_per_second']:,}",
-            "of the matrix rate": f"{line['matrix_share']:.1%}",
-        }
-        self.progress.table([row])
+    def _check_finite(self, value: float) -> None:
+        if not math.isfinite(value):
+            raise RunError(
+                f"The loss became {value} by step {self.state.step}: use a smaller learning_rate, "
+                'or precision="fp32".'
+            )
 
     def _save(self) -> None:
         self._saved = time.perf_counter()
@@ -222,26 +211,56 @@ class Loop:
             return
         state = {
             "identity": self._identity,
-            "curve": self.curve.to_json(),
+            "curve": asdict(self.state),
             "weights": self._stepper.objective.state_dict(),
             "optimizer": self._stepper.optimizer.state_dict(),
             "random": random_state(),
-            "window": self._window.to_state(),
+            "window": dict(vars(self._sums)),
         }
-        known = f"that of step {self._kept:,} is whole" if self._kept else "there was none before"
+        last = f"that of step {self._saved_step:,} is whole. " if self._saved_step else ""
         problem = f"The checkpoint {self._checkpoint} cannot be written"
-        with telling(problem, f"{known}. Make room; the same command then goes on from it"):
+        with disk_faults(problem, f"{last}Make room, then make the same call again"):
             save_atomically(state, self._checkpoint)
-        self._kept = self.curve.step
+        self._saved_step = self.state.step
 
-    def _resume(self, objective: Objective) -> None:
+    def _resume(self) -> None:
+        """Restores the last checkpoint; reports one that cannot be read and is lost."""
         saved = load_checkpoint(self._checkpoint, self._identity)
         if saved is None:
+            if self._checkpoint.exists():
+                self.progress.warn(
+                    f"The checkpoint {self._checkpoint} cannot be read, so training starts again "
+                    "from step 0."
+                )
             return
-        objective.load_state_dict(saved["weights"])
-        self._stepper.optimizer.load_state_dict(saved["optimizer"])
-        restore_random_state(saved["random"])
-        self.curve = Curve(**saved["curve"])
-        self._window = Window.of_state(saved["window"], self.devices.device)
-        self._kept = self.curve.step
-        self.progress.say(f"continuing after step {self.curve.step:,}")
+        try:
+            self.state = TrainingState(**saved["curve"])
+            self._sums.load(saved["window"], self.devices.device)
+            self._stepper.objective.load_state_dict(saved["weights"])
+            self._stepper.optimizer.load_state_dict(saved["optimizer"])
+            restore_random_state(saved["random"])
+        except (KeyError, TypeError, ValueError, RuntimeError, AttributeError):
+            raise RunError(
+                f"The checkpoint {self._checkpoint} was written by another version of totune. "
+                "Finish with that version, or remove the checkpoint to start again from step 0."
+            ) from None
+        self._saved_step = self.state.step
+        self.progress.say(f"continuing after step {self.state.step:,}")
+
+
+def _shown(line: Mapping[str, Any]) -> dict[str, str]:
+    """A line of the log as a row of the table that a person sees."""
+    return {
+        "step": f"step {line['step']:,}",
+        "words": f"{line['words']:,}",
+        "loss": f"{line['loss']:.3f}",
+        "tokens/s": f"{line['tokens_per_second']:,}",
+        "of the matrix rate": f"{line['matrix_share']:.1%}",
+    }
+
+
+def matrix_rate(precision: machine.Precision, device: torch.device) -> float:
+    """Operations per second of large matrix products in this precision on this device."""
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    size = 8192 if device.type == "cuda" else 1024
+    return 1e9 * machine.matmul_rate(dtype, device, size)

@@ -1,4 +1,4 @@
-"""What a language model learns from rows: the interface that the loop knows."""
+"""The interface between the training loop and what a language model learns from rows."""
 
 import math
 from abc import ABC, abstractmethod
@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor, nn
 
-from totune.pretraining.rows import Rows
+from totune.pretraining.rows import PackedRows
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """What one step reads, drawn whole before it is shared out.
+class StepBatch:
+    """The rows of one optimizer step, collated before they are shared out to processes.
 
     Attributes:
-        tensors: by name, a row per row of text.
-        targets: how many predictions each loss is the mean of, by the loss's name.
-        tokens: pieces that are read, padding and special ones left out.
+        tensors: inputs by name, [B, ...].
+        targets: number of predictions that each loss is the mean of, by the loss's name.
+        tokens: number of tokens, without padding and special tokens.
     """
 
     tensors: Mapping[str, Tensor]
@@ -28,52 +28,52 @@ class Drawn:
 
 
 class Objective(nn.Module, ABC):
-    """A language model and what it is asked. Its parameters that need a gradient are trained.
+    """A language model and its losses. Parameters that require a gradient are trained.
 
     There is no dropout, since a text is read about once: the loop runs the module as it is, with
     dropout off.
     """
 
     @abstractmethod
-    def draw(self, rows: Rows, which: np.ndarray, seed: int) -> Drawn:
-        """What a step reads.
+    def collate(self, rows: PackedRows, indices: np.ndarray, seed: int) -> StepBatch:
+        """The batch of a step.
 
-        A function of its arguments alone, so that a step that is repeated is the same, and neither
-        processes nor parts of a step change what chance decides.
+        A function of its arguments alone: a step that is repeated is the same, and the random
+        choices depend neither on the number of processes nor on that of micro-batches.
 
         Args:
             rows: of text.
-            which: of them, [B].
-            seed: decides what is left to chance.
+            indices: rows of the step, [B].
+            seed: decides every random choice.
         """
 
     @abstractmethod
-    def part(self, drawn: Drawn, own: np.ndarray) -> dict[str, Tensor]:
-        """What `forward` takes for some of the drawn rows."""
+    def micro_batch(self, batch: StepBatch, indices: np.ndarray) -> dict[str, Tensor]:
+        """What `forward` takes for some rows of the batch."""
 
     @abstractmethod
-    def forward(self, part: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Sums over a part's predictions: each loss by its name, and NAME_right, how many hit.
+    def forward(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Sums over predictions: each loss by its name, and NAME_right, the correct ones.
 
-        Where hits are not counted, there is no NAME_right.
+        Where correct predictions are not counted, there is no NAME_right.
         """
 
-    def turn(self, length: int) -> None:
-        """Told when rows have had up to `length` pieces so far, and longer ones begin."""
+    @abstractmethod
+    def countable_forward(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """As `forward`, through operations whose floating-point operations can be counted."""
+
+    def extend_positions(self, length: int) -> None:
+        """Initialises the positions that rows of up to `length` tokens have not reached."""
 
     @abstractmethod
     def metrics(self, sums: Mapping[str, float], targets: Mapping[str, int]) -> dict[str, float]:
-        """What is told of a text, by name, "perplexity" among it."""
-
-    @abstractmethod
-    def count(self, part: dict[str, Tensor]) -> dict[str, Tensor]:
-        """As `forward`, through operations whose cost can be counted."""
+        """Metrics of a text by name, "perplexity" among them."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Writes the encoder, its tokenizer, and what the language model has beside them."""
+        """Writes the encoder, its tokenizer, and what the language model has besides them."""
 
 
 def perplexity(loss: float) -> float:
-    """Of a mean loss in nats; infinite where it has no float, and no number where it has none."""
+    """Of a mean loss in nats: infinite where the result is too large, NaN where the loss is."""
     return math.exp(loss) if loss < 700 else loss * math.inf

@@ -1,28 +1,32 @@
-"""From a store to rows: stretches of text of about one length, in a fixed random order."""
+"""Rows: stretches of whole sentences packed up to a length, and pairs of such stretches."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from totune.errors import DataError
-from totune.pretraining.store import Store
+from totune.pretraining.corpus import PretrainingCorpus
+from totune.pretraining.tokens import TokenStore
+
+_TRIES = 100
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Stretches of a store's pieces, none across two documents.
+class PackedRows:
+    """Stretches of a store's tokens, none across two documents.
 
     Attributes:
-        store: holds the pieces.
-        spans: where each row begins and ends among all pieces, [R, 2].
-        documents: the document of each, [R].
-        words: of the text they were cut from, told apart by white space.
-        limit: pieces that a row has room for.
+        store: the tokens.
+        spans: where each row begins and ends among all tokens, [R, 2].
+        documents: index of each row's document, [R].
+        words: white-space separated words of the text that the rows were cut from.
+        limit: number of tokens that a row has room for.
     """
 
-    store: Store
+    store: TokenStore
     spans: np.ndarray
     documents: np.ndarray
     words: int
@@ -32,51 +36,61 @@ class Rows:
         return len(self.spans)
 
     def read(self, row: int) -> np.ndarray:
-        """The pieces of a row, [T]."""
+        """The tokens of a row, [T]."""
         start, end = self.spans[row]
-        pieces: np.ndarray = self.store.pieces[start:end].astype(np.int64)
-        return pieces
+        tokens: np.ndarray = self.store.tokens[start:end].astype(np.int64)
+        return tokens
 
-    def breaks(self, row: int) -> np.ndarray:
-        """Where sentences begin inside a row, its own begin left out."""
+    def sentence_starts(self, row: int) -> np.ndarray:
+        """Where sentences begin inside a row, its own beginning left out."""
         start, end = self.spans[row]
         sentences = self.store.sentences
         first, last = np.searchsorted(sentences, [start + 1, end])
         inside: np.ndarray = sentences[first:last] - start
         return inside
 
-    def only(self, chosen: np.ndarray) -> "Rows":
-        """Those that are chosen, [R] boolean."""
-        words = round(self.words * chosen.sum() / max(1, len(chosen)))
-        return replace(
-            self, spans=self.spans[chosen], documents=self.documents[chosen], words=words
-        )
+    def select(self, mask: np.ndarray) -> "PackedRows":
+        """The rows where a boolean mask [R] is true."""
+        words = round(self.words * mask.sum() / max(1, len(mask)))
+        return replace(self, spans=self.spans[mask], documents=self.documents[mask], words=words)
 
 
-def cut_rows(store: Store, first: int, last: int, limit: int, words: int) -> Rows:
-    """The rows of documents `first` to `last`: as many whole sentences as have room.
+def pack_splits(
+    store: TokenStore, train: PretrainingCorpus, held_out: PretrainingCorpus, limit: int
+) -> tuple[PackedRows, PackedRows]:
+    """The rows to train on and those held out, of up to `limit` tokens each."""
+    border = store.train_documents
+    last = border + len(held_out)
+    return (
+        pack_rows(store, 0, border, limit, train.words),
+        pack_rows(store, border, last, limit, held_out.words),
+    )
 
-    A sentence longer than a row goes on in the next.
+
+def pack_rows(store: TokenStore, first: int, last: int, limit: int, words: int) -> PackedRows:
+    """Packs documents `first` to `last`: each row has as many whole sentences as have room.
+
+    A sentence longer than a row continues in the next.
 
     Args:
-        store: the pieces.
+        store: the tokens.
         first: the first document.
         last: the one after the last.
-        limit: pieces that a row has room for.
-        words: of these documents.
+        limit: number of tokens that a row has room for.
+        words: number of words of these documents.
     """
     spans: list[tuple[int, int]] = []
     owners: list[int] = []
     bounds = store.documents[first : last + 1].tolist()
     for number, (begin, end) in enumerate(pairwise(bounds), first):
-        own = _cut(store.sentences[begin : end + 1].tolist(), limit)
+        own = _pack_document(store.sentences[begin : end + 1].tolist(), limit)
         spans += own
         owners += [number] * len(own)
-    found = np.asarray(spans, dtype=np.int64).reshape(-1, 2)
-    return Rows(store, found, np.asarray(owners, dtype=np.int64), words, limit)
+    packed = np.asarray(spans, dtype=np.int64).reshape(-1, 2)
+    return PackedRows(store, packed, np.asarray(owners, dtype=np.int64), words, limit)
 
 
-def _cut(sentences: list[int], limit: int) -> list[tuple[int, int]]:
+def _pack_document(sentences: list[int], limit: int) -> list[tuple[int, int]]:
     """Rows of one document, from where its sentences begin and where the last one ends."""
     spans = []
     start = sentences[0]
@@ -92,14 +106,14 @@ def _cut(sentences: list[int], limit: int) -> list[tuple[int, int]]:
     return spans
 
 
-class Order:
-    """Which rows a step reads: every row once, in an order of chance, then again in another.
+class RowOrder:
+    """Which rows a step reads: every row once in a random order, then again in another.
 
     Args:
-        rows: how many there are.
+        rows: number of rows.
         batch_size: rows of a step.
         seed: fixes the order.
-        limit: of a row, for the message.
+        limit: number of tokens that a row has room for, for the message.
 
     Raises:
         DataError: if there are fewer rows than a step reads.
@@ -108,8 +122,8 @@ class Order:
     def __init__(self, rows: int, batch_size: int, seed: int, limit: int) -> None:
         if rows < batch_size:
             raise DataError(
-                f"The corpus makes {rows} rows of up to {limit} pieces, fewer than the "
-                f"{batch_size} of one step: give more text, or choose a --batch-size of at most "
+                f"The corpus makes {rows} rows of up to {limit} tokens, fewer than the "
+                f"{batch_size} of one step: give more text, or choose a batch_size of at most "
                 f"{rows}."
             )
         self._rows, self._batch_size, self._seed = rows, batch_size, seed
@@ -129,3 +143,58 @@ class Order:
 @lru_cache(maxsize=2)
 def _permutation(rows: int, seed: int, number: int) -> np.ndarray:
     return np.random.default_rng((seed, number)).permutation(rows)
+
+
+class SentencePair(NamedTuple):
+    """Two stretches of tokens for next-sentence prediction (Devlin et al. 2019, 3.1, task 2).
+
+    The first is a number of sentences of a row. The second is, half of the time, the rest of the
+    same row; else it is from another document, and `is_random` is true.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    is_random: bool
+
+
+def select_pairable(rows: PackedRows) -> PackedRows:
+    """The rows with two sentences or more, so that they can be divided between the two parts.
+
+    Raises:
+        DataError: if they are not from two documents at least.
+    """
+    several = [len(rows.sentence_starts(row)) > 0 for row in range(len(rows))]
+    pairable = rows.select(np.asarray(several, dtype=bool))
+    if len(np.unique(pairable.documents)) < 2:
+        raise DataError(
+            "next_sentence needs two documents with two sentences each, in the text to train on "
+            "and in the one held out: put blank lines between documents, or leave the option out."
+        )
+    return pairable
+
+
+def sample_pair(rows: PackedRows, row: int, random: np.random.Generator) -> SentencePair:
+    """A pair whose first stretch begins a row.
+
+    Args:
+        rows: pairable ones.
+        row: index of the row.
+        random: decides where the row is divided, and what follows.
+    """
+    tokens = rows.read(row)
+    at = int(random.choice(rows.sentence_starts(row)))
+    if random.random() < 0.5:
+        return SentencePair(tokens[:at], tokens[at:], is_random=False)
+    other = _row_of_another_document(rows, row, random)
+    start = int(random.choice(rows.sentence_starts(other)))
+    second = rows.read(other)[start:][: rows.limit - at]
+    return SentencePair(tokens[:at], second, is_random=True)
+
+
+def _row_of_another_document(rows: PackedRows, row: int, random: np.random.Generator) -> int:
+    for _ in range(_TRIES):
+        other = int(random.integers(len(rows)))
+        if rows.documents[other] != rows.documents[row]:
+            return other
+    others = np.flatnonzero(rows.documents != rows.documents[row])  # one document is nearly all
+    return int(random.choice(others))

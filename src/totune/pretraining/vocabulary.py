@@ -1,8 +1,9 @@
-"""What a language model tells from each other: word pieces learnt from the corpus, or words."""
+"""The vocabulary of a language model: word pieces learnt from the corpus, or frequent words."""
 
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 from tokenizers import BertWordPieceTokenizer
 from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase
@@ -10,31 +11,38 @@ from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase
 from totune.encoders.loading import quiet
 from totune.encoders.sources import resolve
 from totune.errors import DataError, ModelError
-from totune.pretraining.corpus import Corpus
-from totune.pretraining.files import kept
-from totune.pretraining.store import Store
+from totune.pretraining.corpus import PretrainingCorpus
+from totune.pretraining.files import cached
+from totune.pretraining.tokens import TokenStore
 from totune.progress import Progress
 
-LEAST = 2  # how often a word must come to be told from others
+LEAST_COUNT = 2  # occurrences that a word of the softmax has at least
 _PIECES = "pieces.json"
+_SPECIAL = 5  # special tokens, which come first
 _VERSION = 1  # of how word pieces are learnt; to be raised when that changes
 
 
 def learn_pieces(
-    corpus: Corpus, size: int, *, cased: bool, exact: bool, max_length: int, progress: Progress
+    corpus: PretrainingCorpus,
+    size: int,
+    *,
+    cased: bool,
+    exact: bool,
+    max_length: int,
+    progress: Progress,
 ) -> BertTokenizer:
     """A WordPiece tokenizer whose vocabulary is learnt from a corpus, or was before.
 
     Args:
-        corpus: to learn from.
-        size: pieces, the five special ones included.
+        corpus: text to learn from.
+        size: number of word pieces, the five special ones included.
         cased: whether capitals and accents are kept.
-        exact: whether fewer pieces than `size` are a fault; else they are told of.
-        max_length: what the tokenizer cuts texts to.
-        progress: told what is done.
+        exact: whether fewer pieces than `size` are an error; they are reported otherwise.
+        max_length: length that the tokenizer truncates texts to.
+        progress: receives what is done.
 
     Raises:
-        DataError: if the text has fewer pieces than wanted, and `exact`.
+        DataError: if the text has fewer pieces than `size`, and `exact`.
     """
     about = (_VERSION, corpus.fingerprint, corpus.first, corpus.last, size, cased)
     key = hashlib.sha256(repr(about).encode()).hexdigest()[:32]
@@ -43,10 +51,18 @@ def learn_pieces(
         progress.say(f"learning {size:,} word pieces from {corpus.words:,} words")
         learner = BertWordPieceTokenizer(lowercase=not cased)
         learner.train_from_iterator(corpus.paragraphs(), vocab_size=size, show_progress=False)
-        (folder / _PIECES).write_text(json.dumps(learner.get_vocab()), encoding="utf-8")
+        # The learner numbers pieces of equal rank differently each time, so they are sorted: the
+        # same text gives the same ids, and the same bits, everywhere.
+        pieces = [learner.id_to_token(number) for number in range(learner.get_vocab_size())]
+        ordered = [*pieces[:_SPECIAL], *sorted(pieces[_SPECIAL:])]
+        ids = {piece: number for number, piece in enumerate(ordered)}
+        (folder / _PIECES).write_text(json.dumps(ids), encoding="utf-8")
 
-    pieces = json.loads((kept(key, make) / _PIECES).read_text(encoding="utf-8"))
-    _tell_fewer(len(pieces), size, "word pieces", exact, progress)
+    def read(folder: Path) -> Any:
+        return json.loads((folder / _PIECES).read_text(encoding="utf-8"))
+
+    pieces = cached(key, make, read, progress)
+    _check_size(len(pieces), size, "word pieces", exact, progress)
     return BertTokenizer(vocab=pieces, do_lower_case=not cased, model_max_length=max_length)
 
 
@@ -71,46 +87,43 @@ def read_tokenizer(reference: str) -> PreTrainedTokenizerBase:
 
 def check_tokenizer(tokenizer: PreTrainedTokenizerBase, reference: str) -> None:
     """Raises `ModelError` for a tokenizer that masked language modelling cannot use."""
-    lacks = [
-        what
-        for what, present in (
-            ("a fast implementation (tokenizer.json)", tokenizer.is_fast),
-            ("a mask", tokenizer.mask_token_id is not None),
-            ("a padding token", tokenizer.pad_token_id is not None),
-        )
-        if not present
-    ]
-    if lacks:
+    requirements = {
+        "a fast implementation (tokenizer.json)": tokenizer.is_fast,
+        "a mask": tokenizer.mask_token_id is not None,
+        "a padding token": tokenizer.pad_token_id is not None,
+    }
+    missing = [name for name, met in requirements.items() if not met]
+    if missing:
         raise ModelError(
-            f"The tokenizer of {reference} lacks {', '.join(lacks)}, so no masked language model "
-            "can be trained with it. Leave --tokenizer out to learn one from the corpus."
+            f"The tokenizer of {reference} lacks {', '.join(missing)}, so no masked language model "
+            "can be trained with it. Leave tokenizer out to learn one from the corpus."
         )
 
 
-def frequent_words(store: Store, size: int, *, exact: bool, progress: Progress) -> list[str]:
-    """The words of a softmax: the most frequent, none that comes once only.
+def frequent_words(store: TokenStore, size: int, *, exact: bool, progress: Progress) -> list[str]:
+    """The words of a softmax: the most frequent, each with two occurrences or more.
 
     Args:
         store: of words.
-        size: how many.
-        exact: whether fewer are a fault; else they are told of.
-        progress: told of fewer.
+        size: number of words.
+        exact: whether fewer words are an error; they are reported otherwise.
+        progress: receives the report of fewer words.
 
     Raises:
         DataError: if the text has fewer, and `exact`.
     """
-    enough = int((store.counts >= LEAST).sum())
-    _tell_fewer(min(enough, size), size, "words that come twice or more", exact, progress)
-    return store.words[: min(enough, size)]
+    available = int((store.counts >= LEAST_COUNT).sum())
+    _check_size(available, size, "words that occur twice or more", exact, progress)
+    return store.words[: min(available, size)]
 
 
-def _tell_fewer(found: int, wanted: int, what: str, exact: bool, progress: Progress) -> None:
-    if found >= wanted and found > 0:
+def _check_size(available: int, wanted: int, kind: str, exact: bool, progress: Progress) -> None:
+    if available >= wanted and available > 0:
         return
-    told = f"the text has only {found:,} {what}"
-    if exact or not found:
+    fewer = f"the text has only {available:,} {kind}"
+    if exact or not available:
         raise DataError(
-            f"--vocab-size {wanted:,} is more than the text allows: {told}. Give more text, or a "
-            "--vocab-size of at most that."
+            f"vocab_size={wanted:,} is more than the text allows: {fewer}. Give more text, or a "
+            "vocab_size of at most that."
         )
-    progress.say(f"{told}, so there are fewer than the {wanted:,} of the preset")
+    progress.say(f"{fewer}, so there are fewer than the {wanted:,} of the preset")

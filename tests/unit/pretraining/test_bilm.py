@@ -12,31 +12,34 @@ from totune.encoders.elmo.lstm import ElmoLayer
 from totune.encoders.elmo.steps import Steps
 from totune.encoders.words import BEGIN, END, Vocabulary, WordTokenizer
 from totune.errors import ModelError
-from totune.pretraining.bilm import BilmObjective
+from totune.pretraining.bilm import (
+    SOFTMAX,
+    BilmObjective,
+    WordSoftmax,
+    read_softmax,
+    run_lstm_kernel,
+)
 from totune.pretraining.corpus import hold_out, read_corpus
-from totune.pretraining.kernel import kernel_layer
-from totune.pretraining.presets import ELMO_PRESETS
-from totune.pretraining.rows import Rows, cut_rows
-from totune.pretraining.softmax import SOFTMAX, WordSoftmax, read_softmax
-from totune.pretraining.store import open_store
-from totune.pretraining.tokenising import Words
+from totune.pretraining.rows import PackedRows, pack_rows
+from totune.pretraining.settings import ELMO_PRESETS
+from totune.pretraining.tokens import open_store
 from totune.progress import Progress
 
 
 @pytest.fixture(scope="module")
-def rows(text: Path) -> Rows:
+def rows(text: Path) -> PackedRows:
     train, held = hold_out(read_corpus([text]))
-    store = open_store(train, held, Words(), Progress())
-    return cut_rows(store, 0, len(train), 20, train.words)
+    store = open_store(train, held, WordTokenizer(Vocabulary(), 512), Progress())
+    return pack_rows(store, 0, len(train), 20, train.words)
 
 
 @pytest.fixture
-def objective(rows: Rows) -> BilmObjective:
+def objective(rows: PackedRows) -> BilmObjective:
     torch.manual_seed(0)
     vocabulary = Vocabulary()
     for word in rows.store.words:
         vocabulary.number(word)
-    encoder = ElmoEncoder(ELMO_PRESETS["tiny"].options, vocabulary)
+    encoder = ElmoEncoder(ELMO_PRESETS["tiny"].architecture, vocabulary)
     softmax = WordSoftmax(16, rows.store.words[:-3])
     return BilmObjective(encoder, WordTokenizer(vocabulary, 512), softmax)
 
@@ -62,12 +65,12 @@ def plain_lstm(layer: ElmoLayer, way: int) -> nn.LSTM:
 
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections")
-def test_each_word_is_told_from_those_before_and_from_those_behind(
-    objective: BilmObjective, rows: Rows
+def test_each_word_is_predicted_from_those_before_and_from_those_after(
+    objective: BilmObjective, rows: PackedRows
 ) -> None:
     which = np.arange(6)
-    drawn = objective.draw(rows, which, seed=0)
-    sums = objective(objective.part(drawn, which))
+    batch = objective.collate(rows, which, seed=0)
+    sums = objective(objective.micro_batch(batch, which))
     classes = objective.softmax.classes_of(objective.tokenizer.vocabulary)
     wanted = {"forward": 0.0, "backward": 0.0}
     for row in which:
@@ -81,23 +84,25 @@ def test_each_word_is_told_from_those_before_and_from_those_behind(
             log_probabilities = objective.softmax.adaptive.log_prob(states[:-1])
             targets = torch.from_numpy(classes[ids[order]][1:])
             wanted[name] -= float(log_probabilities.gather(1, targets[:, None]).sum().detach())
-    assert drawn.targets["forward"] == sum(len(rows.read(int(row))) for row in which)
+    assert batch.targets["forward"] == sum(len(rows.read(int(row))) for row in which)
     for name, value in wanted.items():
         assert float(sums[name].detach()) == pytest.approx(value, rel=1e-5)
 
 
 def test_a_row_that_was_cut_inside_a_sentence_still_ends(
-    objective: BilmObjective, rows: Rows
+    objective: BilmObjective, rows: PackedRows
 ) -> None:
-    cut = cut_rows(rows.store, 0, 2, 4, 10)
-    drawn = objective.draw(cut, np.arange(len(cut)), seed=0)
-    ids, lengths = drawn.tensors["ids"].numpy(), drawn.tensors["lengths"].numpy()
+    cut = pack_rows(rows.store, 0, 2, 4, 10)
+    batch = objective.collate(cut, np.arange(len(cut)), seed=0)
+    ids, lengths = batch.tensors["ids"].numpy(), batch.tensors["lengths"].numpy()
     assert (ids[:, 0] == BEGIN).all()
     assert (ids[np.arange(len(ids)), lengths - 1] == END).all()
-    assert drawn.tokens == (lengths - 2).sum()
+    assert batch.tokens == (lengths - 2).sum()
 
 
-def test_words_outside_the_softmax_are_one_class(objective: BilmObjective, rows: Rows) -> None:
+def test_words_outside_the_softmax_are_one_class(
+    objective: BilmObjective, rows: PackedRows
+) -> None:
     vocabulary = objective.tokenizer.vocabulary
     classes = objective.softmax.classes_of(vocabulary)
     rare = [classes[vocabulary.number(word)] for word in rows.store.words[-3:]]
@@ -113,7 +118,7 @@ def test_the_kernel_computes_what_the_layer_does() -> None:
         layer = ElmoLayer(4, 8, None, None, residual)
         steps = Steps.of(np.array([5, 2, 4]), 5, torch.device("cpu"))
         tokens = torch.randn(2, 11, 4, requires_grad=True)
-        mine, theirs = layer(tokens, steps.sizes)[0], kernel_layer(layer, tokens, steps.sizes)
+        mine, theirs = layer(tokens, steps.sizes)[0], run_lstm_kernel(layer, tokens, steps.sizes)
         assert torch.allclose(mine, theirs, atol=1e-6)
         gradients = [
             torch.autograd.grad(found.square().sum(), [tokens, *layer.parameters()])

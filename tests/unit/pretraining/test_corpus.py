@@ -66,7 +66,7 @@ def test_a_dataset_of_the_hub_has_documents_for_rows(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("a.txt", b"", "holds no text"),
         ("a.txt", b"\n \n", "holds no text"),
@@ -81,10 +81,10 @@ def test_a_dataset_of_the_hub_has_documents_for_rows(monkeypatch: pytest.MonkeyP
     ],
 )
 def test_a_text_that_cannot_be_used_is_told_with_its_place(
-    tmp_path: Path, name: str, content: bytes, told: str
+    tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
     path = write(tmp_path / name, content)
-    with pytest.raises(DataError, match=told) as caught:
+    with pytest.raises(DataError, match=message) as caught:
         read_corpus([path])
     assert str(path) in str(caught.value)
 

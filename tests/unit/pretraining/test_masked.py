@@ -10,23 +10,20 @@ from transformers import BertConfig, BertForMaskedLM, BertForPreTraining, BertTo
 from totune.errors import DataError
 from totune.pretraining.corpus import hold_out, read_corpus
 from totune.pretraining.masked import MaskedObjective
-from totune.pretraining.pairs import draw_pair, pairable
-from totune.pretraining.rows import Rows, cut_rows
-from totune.pretraining.store import open_store
-from totune.pretraining.tokenising import Pieces
+from totune.pretraining.rows import PackedRows, pack_rows, sample_pair, select_pairable
+from totune.pretraining.tokens import open_store
 from totune.pretraining.vocabulary import learn_pieces
 from totune.progress import Progress
 
 
 @pytest.fixture(scope="module")
-def rows(text: Path) -> tuple[Rows, BertTokenizer]:
+def rows(text: Path) -> tuple[PackedRows, BertTokenizer]:
     train, held = hold_out(read_corpus([text]))
     tokenizer = learn_pieces(
         train, 50, cased=False, exact=False, max_length=64, progress=Progress()
     )
-    how = Pieces(tokenizer.backend_tokenizer.to_str())
-    store = open_store(train, held, how, Progress(), len(tokenizer))
-    return cut_rows(store, 0, len(train), 61, train.words), tokenizer
+    store = open_store(train, held, tokenizer, Progress())
+    return pack_rows(store, 0, len(train), 61, train.words), tokenizer
 
 
 def network(tokenizer: BertTokenizer, pairs: bool = False) -> BertForMaskedLM | BertForPreTraining:
@@ -44,54 +41,56 @@ def network(tokenizer: BertTokenizer, pairs: bool = False) -> BertForMaskedLM | 
 
 
 @pytest.mark.parametrize("pairs", [False, True])
-def test_the_loss_is_that_of_transformers(rows: tuple[Rows, BertTokenizer], pairs: bool) -> None:
+def test_the_loss_is_that_of_transformers(
+    rows: tuple[PackedRows, BertTokenizer], pairs: bool
+) -> None:
     text, tokenizer = rows
     model = network(tokenizer, pairs)
     objective = MaskedObjective(model, tokenizer, pairs=pairs)
-    drawn = objective.draw(pairable(text) if pairs else text, np.arange(12), seed=1)
+    batch = objective.collate(select_pairable(text) if pairs else text, np.arange(12), seed=1)
     with torch.no_grad():
-        sums = objective(objective.part(drawn, np.arange(12)))
-    mine = sum(sums[name] / asked for name, asked in drawn.targets.items())
-    assert float(mine) == pytest.approx(model(**drawn.tensors).loss.item(), rel=1e-5)
-    logits = model(**drawn.tensors)[1]
-    labels = drawn.tensors["labels"]
+        sums = objective(objective.micro_batch(batch, np.arange(12)))
+    mine = sum(sums[name] / asked for name, asked in batch.targets.items())
+    assert float(mine) == pytest.approx(model(**batch.tensors).loss.item(), rel=1e-5)
+    logits = model(**batch.tensors)[1]
+    labels = batch.tensors["labels"]
     right = (logits.argmax(-1) == labels)[labels != -100].sum()
     assert int(sums["masked_right"]) == int(right)
 
 
-def test_other_heads_are_read_from_the_whole_model(rows: tuple[Rows, BertTokenizer]) -> None:
+def test_other_heads_are_read_from_the_whole_model(rows: tuple[PackedRows, BertTokenizer]) -> None:
     text, tokenizer = rows
     objective = MaskedObjective(network(tokenizer), tokenizer)
-    drawn = objective.draw(text, np.arange(8), seed=1)
-    part = objective.part(drawn, np.arange(8))
+    batch = objective.collate(text, np.arange(8), seed=1)
+    part = objective.micro_batch(batch, np.arange(8))
     gathered = objective(part)["masked"].item()
     objective._head = None
     assert objective(part)["masked"].item() == pytest.approx(gathered, rel=1e-5)
 
 
-def test_fifteen_in_a_hundred_are_masked(rows: tuple[Rows, BertTokenizer]) -> None:
+def test_fifteen_in_a_hundred_are_masked(rows: tuple[PackedRows, BertTokenizer]) -> None:
     text, tokenizer = rows
     objective = MaskedObjective(network(tokenizer), tokenizer)
-    drawn = objective.draw(text, np.arange(len(text)), seed=2)
-    inputs, labels = drawn.tensors["input_ids"], drawn.tensors["labels"]
+    batch = objective.collate(text, np.arange(len(text)), seed=2)
+    inputs, labels = batch.tensors["input_ids"], batch.tensors["labels"]
     chosen = labels != -100
     special = torch.isin(labels, torch.tensor(tokenizer.all_special_ids))
     assert not special.any()
-    assert float(chosen.sum() / drawn.tokens) == pytest.approx(0.15, abs=0.03)
+    assert float(chosen.sum() / batch.tokens) == pytest.approx(0.15, abs=0.03)
     masked = inputs[chosen] == tokenizer.mask_token_id
     same = inputs[chosen] == labels[chosen]
     assert float(masked.float().mean()) == pytest.approx(0.8, abs=0.08)
     assert float(same.float().mean()) == pytest.approx(0.1, abs=0.06)
-    assert drawn.tokens == sum(len(text.read(row)) for row in range(len(text)))
-    again = objective.draw(text, np.arange(len(text)), seed=2)
+    assert batch.tokens == sum(len(text.read(row)) for row in range(len(text)))
+    again = objective.collate(text, np.arange(len(text)), seed=2)
     assert torch.equal(again.tensors["input_ids"], inputs)
 
 
-def test_words_are_masked_whole(rows: tuple[Rows, BertTokenizer]) -> None:
+def test_words_are_masked_whole(rows: tuple[PackedRows, BertTokenizer]) -> None:
     text, tokenizer = rows
     objective = MaskedObjective(network(tokenizer), tokenizer, whole_words=True)
-    drawn = objective.draw(text, np.arange(len(text)), seed=2)
-    inputs, labels = drawn.tensors["input_ids"].numpy(), drawn.tensors["labels"].numpy()
+    batch = objective.collate(text, np.arange(len(text)), seed=2)
+    inputs, labels = batch.tensors["input_ids"].numpy(), batch.tensors["labels"].numpy()
     chosen = labels != -100
     assert (inputs[chosen] == tokenizer.mask_token_id).all()
     restored = np.where(chosen, labels, inputs)
@@ -102,27 +101,29 @@ def test_words_are_masked_whole(rows: tuple[Rows, BertTokenizer]) -> None:
 
 
 def test_half_of_the_pairs_follow_each_other_and_the_rest_are_of_two_documents(
-    rows: tuple[Rows, BertTokenizer],
+    rows: tuple[PackedRows, BertTokenizer],
 ) -> None:
-    text = pairable(rows[0])
+    text = select_pairable(rows[0])
     random = np.random.default_rng(0)
     apart = 0
     for row in range(len(text)):
-        pair = draw_pair(text, row, random)
+        pair = sample_pair(text, row, random)
         own = text.read(row)
         assert len(pair.first) + len(pair.second) <= text.limit
         assert np.array_equal(pair.first, own[: len(pair.first)])
-        assert len(pair.first) in text.breaks(row)
-        if not pair.apart:
+        assert len(pair.first) in text.sentence_starts(row)
+        if not pair.is_random:
             assert np.array_equal(np.concatenate([pair.first, pair.second]), own)
-        apart += pair.apart
+        apart += pair.is_random
     assert apart / len(text) == pytest.approx(0.5, abs=0.15)
 
 
-def test_what_does_not_follow_is_from_another_document(rows: tuple[Rows, BertTokenizer]) -> None:
-    text = pairable(rows[0])
+def test_what_does_not_follow_is_from_another_document(
+    rows: tuple[PackedRows, BertTokenizer],
+) -> None:
+    text = select_pairable(rows[0])
     store = text.store
-    numbered = Rows(  # pieces that say their document
+    numbered = PackedRows(  # pieces that say their document
         store.__class__(
             np.repeat(
                 np.arange(len(store.documents) - 1), np.diff(store.sentences[store.documents])
@@ -132,13 +133,13 @@ def test_what_does_not_follow_is_from_another_document(rows: tuple[Rows, BertTok
         *(text.spans, text.documents, text.words, text.limit),
     )
     random = np.random.default_rng(1)
-    pairs = [draw_pair(numbered, row, random) for row in range(len(text))]
+    pairs = [sample_pair(numbered, row, random) for row in range(len(text))]
     for pair in pairs:
-        assert (pair.first[0] != pair.second[0]) == pair.apart
+        assert (pair.first[0] != pair.second[0]) == pair.is_random
         assert len(np.unique(pair.second)) == 1
 
 
-def test_pairs_need_two_documents(rows: tuple[Rows, BertTokenizer]) -> None:
+def test_pairs_need_two_documents(rows: tuple[PackedRows, BertTokenizer]) -> None:
     text = rows[0]
-    with pytest.raises(DataError, match="--next-sentence needs two documents"):
-        pairable(text.only(text.documents == 0))
+    with pytest.raises(DataError, match="next_sentence needs two documents"):
+        select_pairable(text.select(text.documents == 0))

@@ -21,10 +21,26 @@ from totune.pretraining import (
     PretrainingSettings,
     pretrain_bert,
     pretrain_elmo,
-    session,
 )
-from totune.pretraining.budget import Budget
-from totune.pretraining.stepping import Place, Stepper
+from totune.pretraining.curriculum import TrainingBudget
+from totune.pretraining.run import PretrainingRun
+from totune.pretraining.stepper import Stepper, StepPosition
+from totune.progress import Progress
+
+
+class RecordingProgress(Progress):
+    """Keeps what a person would read."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.warnings: list[str] = []
+
+    def say(self, message: str) -> None:
+        self.notes.append(message)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
 
 KINDS = {"bert": pretrain_bert, "elmo": pretrain_elmo}
 SHORT = {"max_steps": 12, "eval_steps": 5, "batch_size": 8, "precision": "fp32"}
@@ -72,9 +88,9 @@ def test_the_log_tells_losses_and_evaluations(finished: Pretrained) -> None:
     assert [line["step"] for line in evaluated] == [5, 10, 12]
     assert evaluated[-1]["held_out"] == "all"
     assert evaluated[-1]["perplexity"] == finished.validation["perplexity"]
-    told = next(line for line in lines if "loss" in line)
-    assert told["tokens_per_second"] > 0
-    assert 0 < told["matrix_share"] < 1
+    losses = next(line for line in lines if "loss" in line)
+    assert losses["tokens_per_second"] > 0
+    assert 0 < losses["matrix_share"] < 1
     assert finished.facts["operations"] > 0
 
 
@@ -93,7 +109,7 @@ def stopped_at(number: int) -> Iterator[None]:
     """A person interrupts before this step."""
     step = Stepper.step
 
-    def stopping(self: Stepper, at: Place, factor: float) -> Any:
+    def stopping(self: Stepper, at: StepPosition, factor: float) -> Any:
         if at.step == number:
             raise KeyboardInterrupt
         return step(self, at, factor)
@@ -119,6 +135,31 @@ def test_what_was_interrupted_goes_on_to_the_same_bits(
             assert (out / name).read_bytes() == (whole / name).read_bytes()
     assert log_of(out) == log_of(whole)
     assert not (out / "checkpoint.pt").exists()
+
+
+def test_an_unreadable_checkpoint_is_reported(
+    finished: Pretrained, text: Path, tmp_path: Path
+) -> None:
+    kind, out = finished.facts["kind"], tmp_path / "out"
+    with stopped_at(8), pytest.raises(KeyboardInterrupt):
+        pretrain(kind, text, out)
+    checkpoint = out / "checkpoint.pt"
+    state = torch.load(checkpoint, weights_only=True)
+    checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
+    progress = RecordingProgress()
+    pretrain(kind, text, out, {"progress": progress})
+    assert progress.warnings == [
+        f"The checkpoint {checkpoint} cannot be read, so training starts again from step 0."
+    ]
+    model = "model.safetensors"
+    assert (out / model).read_bytes() == (finished.folder / model).read_bytes()
+    other = tmp_path / "other"
+    with stopped_at(8), pytest.raises(KeyboardInterrupt):
+        pretrain(kind, text, other)
+    torch.save({**state, "weights": {}}, other / "checkpoint.pt")
+    with pytest.raises(RunError, match=r"by another version of totune\. .* or remove"):
+        pretrain(kind, text, other)
+    assert (other / "checkpoint.pt").exists()
 
 
 def test_short_rows_come_first(text: Path, tmp_path: Path) -> None:
@@ -168,9 +209,9 @@ def test_words_are_counted_over_both_parts(text: Path, tmp_path: Path) -> None:
 
 
 def test_short_rows_are_shorter_and_of_word_pieces(text: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--short-length 64 must be below --max-length 32"):
+    with pytest.raises(ConfigError, match="short_length=64 must be below max_length=32"):
         pretrain("bert", text, tmp_path, short_length=64, max_length=32)
-    with pytest.raises(ConfigError, match="--short-length is for bert"):
+    with pytest.raises(ConfigError, match="short_length is for bert"):
         pretrain("elmo", text, tmp_path, short_length=16)
 
 
@@ -213,9 +254,9 @@ def test_a_full_disk_at_the_end_leaves_the_checkpoint(
     kind, out, model = finished.facts["kind"], tmp_path / "out", "model.safetensors"
     size = (finished.folder / model).stat().st_size
     with monkeypatch.context() as patch:
-        write = session.Session._save
+        write = PretrainingRun._save
         full = lambda self, *given: _in_little_room(size // 2, write, self, *given)  # noqa: E731
-        patch.setattr(session.Session, "_save", full)
+        patch.setattr(PretrainingRun, "_save", full)
         with pytest.raises(RunError, match="model cannot be written"):
             pretrain(kind, text, out)
     assert {path.name for path in out.iterdir()} == {
@@ -247,11 +288,11 @@ def test_time_can_end_it(kind: str, text: Path, tmp_path: Path) -> None:
 
 
 def test_a_budget_ends_at_what_comes_first() -> None:
-    budget = Budget(steps=10, seconds=100.0, warmup_ratio=0.2)
+    budget = TrainingBudget(steps=10, seconds=100.0, warmup_ratio=0.2)
     assert budget.share(5, 20.0) == 0.5
     assert budget.share(5, 80.0) == 0.8
     assert budget.share(10, 0.0) == 1.0
-    factors = [budget.factor(step / 10) for step in range(10)]
+    factors = [budget.rate_factor(step / 10) for step in range(10)]
     assert factors[:2] == pytest.approx([0.25, 0.75])
     assert factors[2] == max(factors)
     assert factors[2:] == sorted(factors[2:], reverse=True)
@@ -269,26 +310,14 @@ def test_a_bert_learns_pairs_and_whole_words(text: Path, tmp_path: Path) -> None
     assert tokenizer.tokenize("The") != tokenizer.tokenize("the")
 
 
-class Heard:
-    """Progress that remembers what it was told."""
-
-    def __new__(cls) -> Any:
-        from totune.progress import Progress
-
-        heard = Progress()
-        heard.notes = []  # type: ignore[attr-defined]
-        heard.say = heard.notes.append  # type: ignore[attr-defined,method-assign]
-        return heard
-
-
 def test_an_encoder_without_a_head_gets_a_new_one_and_keeps_its_pooler(
     text: Path, tmp_path: Path
 ) -> None:
     before = save_encoder(tmp_path / "encoder")
-    heard = Heard()
-    options = {"model": str(before), "progress": heard}
+    progress = RecordingProgress()
+    options = {"model": str(before), "progress": progress}
     found = pretrain("bert", text, tmp_path / "out", options, max_length=24)
-    assert [note for note in heard.notes if "start with values of chance" in note]
+    assert [note for note in progress.notes if "start with random weights" in note]
     pooler, kept = (
         torch.cat([p.flatten() for p in load_encoder(str(at)).encoder.pooler.parameters()])
         for at in (before, tmp_path / "out")
@@ -297,10 +326,10 @@ def test_an_encoder_without_a_head_gets_a_new_one_and_keeps_its_pooler(
     old, new = (load_encoder(str(at)).encoder.fingerprint() for at in (before, tmp_path / "out"))
     assert old != new
     assert found.facts["continued_from"] == str(before)
-    silent = Heard()
+    silent = RecordingProgress()
     options = {"model": str(tmp_path / "out"), "progress": silent}
     pretrain("bert", text, tmp_path / "more", options, max_length=24, max_steps=6)
-    assert not [note for note in silent.notes if "values of chance" in note]
+    assert not [note for note in silent.notes if "random weights" in note]
 
 
 @pytest.mark.parametrize("name", ["albert", "distilbert", "mpnet"])
@@ -316,12 +345,12 @@ def test_other_types_go_on(text: Path, tmp_path: Path, name: str) -> None:
 def test_an_elmo_goes_on_with_its_softmax(text: Path, tmp_path: Path) -> None:
     pretrain("elmo", text, tmp_path / "one", {"clip": 3.0})
     other = write_corpus(tmp_path / "other.txt", seed=9)
-    heard = Heard()
-    options = {"model": str(tmp_path / "one"), "progress": heard}
+    progress = RecordingProgress()
+    options = {"model": str(tmp_path / "one"), "progress": progress}
     found = pretrain("elmo", other, tmp_path / "two", options)
     first, second = ((tmp_path / name / "softmax_words.txt").read_text() for name in ("one", "two"))
     assert first == second
-    assert not [note for note in heard.notes if "softmax" in note]
+    assert not [note for note in progress.notes if "softmax" in note]
     config = json.loads((tmp_path / "two" / "config.json").read_text())
     assert config["options"]["lstm"]["cell_clip"] == 3.0
     assert found.validation["perplexity"] > 1
@@ -335,8 +364,8 @@ def test_without_clips_the_options_say_so(finished: Pretrained) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_faults_of_a_person_are_told(kind: str, text: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"--vocab-size 5,000 is more than the text allows"):
+def test_faults_of_a_person_are_reported(kind: str, text: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"vocab_size=5,000 is more than the text allows"):
         pretrain(kind, text, tmp_path / "a", vocab_size=5_000)
     assert pretrain(kind, text, tmp_path / "a", max_steps=1).facts["steps"] == 1
     with pytest.raises(DataError, match=r"fewer than the 5000 of one step"):
@@ -349,7 +378,7 @@ def test_faults_of_a_person_are_told(kind: str, text: Path, tmp_path: Path) -> N
     (tmp_path / "e" / "notes.txt").write_text("mine")
     with pytest.raises(ConfigError, match=r"holds notes.txt and is not a pretraining"):
         pretrain(kind, text, tmp_path / "e")
-    with pytest.raises(RunError, match="--learning-rate"):
+    with pytest.raises(RunError, match="smaller learning_rate"):
         pretrain(kind, text, tmp_path / "f", learning_rate=1e30)
     with pytest.raises(ConfigError, match="precision='half'"):
         pretrain(kind, text, tmp_path / "g", precision="half")
@@ -357,15 +386,15 @@ def test_faults_of_a_person_are_told(kind: str, text: Path, tmp_path: Path) -> N
         KINDS[kind]([], tmp_path / "g")
 
 
-def test_contradictions_are_told(text: Path, tmp_path: Path) -> None:
+def test_contradictions_are_reported(text: Path, tmp_path: Path) -> None:
     encoder = str(save_encoder(tmp_path / "encoder"))
-    with pytest.raises(ConfigError, match=r"--vocab-size cannot go with --model"):
+    with pytest.raises(ConfigError, match=r"vocab_size cannot be combined with model"):
         pretrain("bert", text, tmp_path / "out", {"model": encoder}, vocab_size=60)
-    with pytest.raises(ConfigError, match=r"--cased cannot go with --tokenizer"):
+    with pytest.raises(ConfigError, match=r"cased cannot be combined with tokenizer"):
         pretrain("bert", text, tmp_path / "out", {"tokenizer": encoder, "cased": True})
-    with pytest.raises(ModelError, match="is no ELMo"):
+    with pytest.raises(ModelError, match="is not an ELMo"):
         pretrain("elmo", text, tmp_path / "out", {"model": encoder})
-    with pytest.raises(ConfigError, match=r"--clip cannot go with --model"):
+    with pytest.raises(ConfigError, match=r"clip cannot be combined with model"):
         pretrain("elmo", text, tmp_path / "out", {"model": encoder, "clip": 3.0})
 
 
@@ -387,16 +416,13 @@ def test_presets_state_their_size() -> None:
 
     with torch.device("meta"):
         for size in ELMO_PRESETS.values():
-            encoder = ElmoEncoder(size.options, Vocabulary())
+            encoder = ElmoEncoder(size.architecture, Vocabulary())
             assert sum(p.numel() for p in encoder.parameters()) == size.parameters
         for preset in BERT_PRESETS.values():
             config = BertConfig(
-                vocab_size=preset.training.vocab_size,
-                hidden_size=preset.hidden_size,
-                num_hidden_layers=preset.layers,
-                num_attention_heads=preset.heads,
-                intermediate_size=4 * preset.hidden_size,
-                max_position_embeddings=preset.training.max_length,
+                vocab_size=preset.settings.vocab_size,
+                **preset.architecture,
+                max_position_embeddings=preset.settings.max_length,
             )
             bert = BertModel(config, add_pooling_layer=False)
             assert sum(p.numel() for p in bert.parameters()) == preset.parameters
