@@ -69,8 +69,8 @@ def run(
     """Measure a trained model on labelled rows."""
     if split not in SPLITS:
         raise ConfigError(f"There is no split {split!r}. {did_you_mean(split, SPLITS)}")
-    from totune.data.wording import counted
     from totune.export import load_model
+    from totune.text import counted
 
     trained = load_model(model_dir, model)
     named = {"text": text, "pair": pair, "label": label}

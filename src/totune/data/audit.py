@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from totune.data.examples import Examples, Label, SplitName, TaskName
 from totune.data.targets import classes_of
-from totune.data.wording import counted
 from totune.errors import DataError
+from totune.text import counted
 
 FEW_ROWS = 5  # a class with fewer rows in train can hardly be learnt
 _SHOWN = 5

@@ -15,9 +15,9 @@ from totune.data.profiles import BESIDE_NAMES, LABEL_NAMES, TEXT_NAMES, Profile,
 from totune.data.tables import Cell, Table
 from totune.data.tag_columns import Named, find_tagging, refuse_lists
 from totune.data.targets import infer_task
-from totune.data.wording import counted
 from totune.errors import DataError
 from totune.registry import did_you_mean
+from totune.text import counted
 
 PAIR_NAMES = (
     ("premise", "hypothesis"),

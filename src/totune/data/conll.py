@@ -13,8 +13,8 @@ from pathlib import Path
 
 from totune.data.tables import Cell, Table, as_cell
 from totune.data.tag_schemes import is_tag
-from totune.data.wording import counted, listed
 from totune.errors import DataError
+from totune.text import counted, listed
 
 DOCUMENT_MARK = "-DOCSTART-"
 DOCUMENT_COLUMN = "document"

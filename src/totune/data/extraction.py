@@ -8,8 +8,8 @@ from totune.data.documents import number_documents
 from totune.data.examples import Columns, Examples, Label
 from totune.data.tables import Cell, Table
 from totune.data.targets import classes_of, read_labels
-from totune.data.wording import counted
 from totune.errors import DataError
+from totune.text import counted
 
 MAX_CHARACTERS = 100_000  # of one text; no encoder here reads more than a fraction of it
 

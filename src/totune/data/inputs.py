@@ -18,8 +18,8 @@ from totune.data.tag_columns import Named
 from totune.data.tag_inputs import refuse_ragged, sentences, sentences_of_file
 from totune.data.tag_schemes import Scheme
 from totune.data.targets import read_labels
-from totune.data.wording import counted, listed
 from totune.errors import DataError
+from totune.text import counted, listed
 
 Text = str | Sequence[str]  # a list of words, or a pair
 _SHOWN = 5  # columns that a message names

@@ -11,8 +11,8 @@ from totune.data.delimited import Records, looks_like_data, split_commas, split_
 from totune.data.files import CONLL_SUFFIXES, decode, read_bytes
 from totune.data.sst import is_trees, read_trees
 from totune.data.tables import Cell, Table, as_cell, table_of
-from totune.data.wording import counted, listed
 from totune.errors import DataError
+from totune.text import counted, listed
 
 
 def read_table(

@@ -16,8 +16,8 @@ from totune.data.documents import (
 )
 from totune.data.examples import Examples, Label, SplitName, TaskName
 from totune.data.targets import classes_of
-from totune.data.wording import counted
 from totune.errors import ConfigError, DataError
+from totune.text import counted
 
 DEV_SHARE = 0.1
 TEST_SHARE = 0.1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from totune.data.examples import SplitName
-from totune.data.wording import listed
+from totune.text import listed
 
 Cell = str | None
 

@@ -11,8 +11,8 @@ from totune.data.tables import Table
 from totune.data.tag_schemes import SCHEMES, Scheme, convert, faults, is_tag
 from totune.data.targets import read_labels
 from totune.data.word_lists import Words, read_words
-from totune.data.wording import counted, listed
 from totune.errors import DataError
+from totune.text import counted, listed
 
 BLANK_WORD = "_"  # CoNLL's mark of an empty field
 _FAULT = {"iob1": "B-PER after O", "iob2": "I-PER after O", "iobes": "B-PER before O"}

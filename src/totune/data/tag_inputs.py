@@ -16,8 +16,8 @@ from totune.data.tag_extraction import check_lengths, rewrite, worded_examples
 from totune.data.tag_schemes import Scheme, detect
 from totune.data.targets import read_labels
 from totune.data.word_lists import Words, read_words
-from totune.data.wording import counted, listed
 from totune.errors import DataError
+from totune.text import counted, listed
 
 
 def sentences(inputs: Sequence[object]) -> Examples:

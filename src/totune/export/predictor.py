@@ -12,7 +12,6 @@ from totune.data.examples import Columns, Examples, Label, TaskName
 from totune.data.inputs import Text, read_texts
 from totune.data.seen import SeenTexts
 from totune.data.targets import classes_of
-from totune.data.wording import counted
 from totune.encoders.loading import load_encoder
 from totune.encoders.mixing import View
 from totune.errors import DataError
@@ -24,6 +23,7 @@ from totune.machine import choose_precision
 from totune.model import Model
 from totune.registry import build
 from totune.tasks.base import Task
+from totune.text import counted
 from totune.training.devices import Devices
 from totune.training.inputs import Split, open_source, predict
 

@@ -11,9 +11,9 @@ from totune.data.extraction import clean_text
 from totune.data.files import missing_file, table_suffix
 from totune.data.samples import read_example
 from totune.data.tables import Cell, Table
-from totune.data.wording import counted
 from totune.errors import DataError
 from totune.extraction.streams import TEXT, HubStream, Stream, TableStream, open_file
+from totune.text import counted
 
 _MOST_SHOWN = 3  # files of a folder that a message names
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from totune.data.delimited import SAMPLE, delimiter_of, long_fields, split_commas, split_tabs
 from totune.data.readers import table_of_records
 from totune.data.tables import Table
-from totune.data.wording import counted
 from totune.errors import DataError
 from totune.extraction.lines import read_lines
+from totune.text import counted
 
 MOST_LINES = 1000  # of a record; after them a quote that never ends is a plain one
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from totune import machine
-from totune.data.wording import counted
 from totune.extraction.chunks import Mark
 from totune.extraction.ledger import Ledger
 from totune.extraction.reader import Extracted, open_features
@@ -15,6 +14,7 @@ from totune.extraction.settings import ExtractionSettings
 from totune.extraction.vectors import OnOneBar
 from totune.extraction.work import Work, prepare
 from totune.progress import Progress
+from totune.text import counted
 
 
 def extract(

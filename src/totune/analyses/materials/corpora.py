@@ -13,10 +13,10 @@ from totune.data.readers import read_table
 from totune.data.sources import load_dataset
 from totune.data.sst import is_trees
 from totune.data.tables import Cell, Table
-from totune.data.wording import counted
 from totune.errors import ConfigError, DataError
 from totune.progress import Progress
 from totune.registry import did_you_mean
+from totune.text import counted
 
 _MOST_CORPORA = 50  # that one column may split a table into
 
