@@ -7,11 +7,9 @@ from typing import Any, overload
 import numpy as np
 
 from totune.baselines.base import Embed
-from totune.data.audit import name_classes
-from totune.data.examples import Columns, Examples, Label, TaskName
+from totune.data.audit import SeenTexts, name_classes
+from totune.data.examples import Columns, Examples, Label, TaskName, classes_of
 from totune.data.inputs import Text, read_texts
-from totune.data.seen import SeenTexts
-from totune.data.targets import classes_of
 from totune.encoders.loading import load_encoder
 from totune.encoders.mixing import View
 from totune.errors import DataError

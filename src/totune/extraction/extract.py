@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from totune import machine
-from totune.extraction.chunks import Mark
-from totune.extraction.ledger import Ledger
-from totune.extraction.reader import Extracted, open_features
+from totune.extraction.manifest import Manifest, ShardInfo
 from totune.extraction.settings import ExtractionSettings
+from totune.extraction.shards import Extracted, open_features
 from totune.extraction.vectors import OnOneBar
 from totune.extraction.work import Work, prepare
 from totune.progress import Progress
@@ -39,41 +38,41 @@ def extract(
     """
     settings.check()
     work = prepare(data, settings, out, progress)
-    ledger = Ledger(out, work.configuration)
+    manifest = Manifest(out, work.configuration)
     facts = _facts(work)
-    ledger.verify(progress)
-    ledger.begin(facts)
-    there = sum(mark.rows for mark in ledger.marks.values())
+    manifest.verify(progress)
+    manifest.begin(facts)
+    there = sum(info.rows for info in manifest.shards.values())
     if there:
-        shards = counted(len(ledger.marks), "shard")
+        shards = counted(len(manifest.shards), "shard")
         progress.say(f"{counted(there, 'row')} are there already, in {shards}.")
-    started, total = time.perf_counter(), work.corpus.total
+    started, total = time.perf_counter(), work.texts.total
     left = None if total is None else max(0, total - there)
     with progress.bar(f"Computing features of {work.data}", left, "rows") as bar:
-        made = _made(work, ledger, OnOneBar(progress, bar))
-    ledger.finish(facts | {"last_command": _account(made, time.perf_counter() - started)})
+        made = _made(work, manifest, OnOneBar(progress, bar))
+    manifest.finish(facts | {"last_command": _account(made, time.perf_counter() - started)})
     found = open_features(out)
     _tell_truncated(work, found, progress)
     return found
 
 
-def _made(work: Work, ledger: Ledger, progress: Progress) -> list[Mark]:
+def _made(work: Work, manifest: Manifest, progress: Progress) -> list[ShardInfo]:
     """Makes what is not there, and records each shard as it is done."""
     made = []
-    for mark in _marks(work, ledger, progress):
-        ledger.add(mark)
-        made.append(mark)
+    for info in _infos(work, manifest, progress):
+        manifest.add(info)
+        made.append(info)
     return made
 
 
-def _marks(work: Work, ledger: Ledger, progress: Progress) -> Iterable[Mark]:
+def _infos(work: Work, manifest: Manifest, progress: Progress) -> Iterable[ShardInfo]:
     if work.settings.executor == "ray":
         from totune.extraction.on_ray import make_shards
 
-        return make_shards(work, ledger.marks, progress)
-    embedder = work.recipe.embedder(work.loaded)
-    chunks = work.chunks(ledger.marks)
-    return (work.recipe.make(chunk, embedder, progress) for chunk in chunks)
+        return make_shards(work, manifest.shards, progress)
+    embedder = work.maker.embedder(work.loaded)
+    chunks = work.chunks(manifest.shards)
+    return (work.maker.make(chunk, embedder, progress) for chunk in chunks)
 
 
 def _facts(work: Work) -> dict[str, Any]:
@@ -95,11 +94,11 @@ def _facts(work: Work) -> dict[str, Any]:
     }
 
 
-def _account(made: list[Mark], seconds: float) -> dict[str, Any]:
+def _account(made: list[ShardInfo], seconds: float) -> dict[str, Any]:
     return {
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "shards": len(made),
-        "rows": sum(mark.rows for mark in made),
+        "rows": sum(info.rows for info in made),
         "seconds": round(seconds, 3),
     }
 
@@ -107,7 +106,7 @@ def _account(made: list[Mark], seconds: float) -> dict[str, Any]:
 def _tell_truncated(work: Work, found: Extracted, progress: Progress) -> None:
     count = found.facts["truncated"]
     if count:
-        limit = work.recipe.max_length
+        limit = work.maker.max_length
         at_limit = limit >= work.loaded.encoder.max_length
         remedy = "this encoder reads no more" if at_limit else "--max-length raises the limit"
         progress.warn(

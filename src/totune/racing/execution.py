@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from totune.baselines.base import Baseline
-from totune.data.splits import Splits, shrink
+from totune.data.splits import shrink
 from totune.metrics import get_metric
 from totune.racing.racing import Leg, Ran, conduct, find_legs, find_terms
 from totune.racing.records import Race
@@ -126,8 +126,7 @@ class _Course:
 def _part(whole: _Course, fraction: float) -> _Course:
     """The same runs on a part of the training rows, drawn once; their weights are of no use."""
     context, data = whole.context, whole.context.dataset
-    splits = Splits(data.splits(), ())
-    rows = shrink(splits, data.columns.task, fraction, context.split_seed).parts["train"]
+    rows = shrink(data.splits(), data.columns.task, fraction, context.split_seed)["train"]
     small = context.with_splits({"train": rows})
     runs = [_on_part(config, member, small) for config, member in whole.runs]
     store = Store(whole.store.folder / PART / f"{fraction:g}")

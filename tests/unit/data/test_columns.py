@@ -5,15 +5,15 @@ import pytest
 from totune.data.columns import find_columns, find_texts
 from totune.data.examples import Columns
 from totune.data.readers import read_table
-from totune.data.tables import Table
+from totune.data.tables import SourceTable
 from totune.errors import DataError
 
 SENTENCE = "a sentence of several words, number"
 
 
-def table(header: bool = True, **columns: list[str | None]) -> Table:
+def table(header: bool = True, **columns: list[str | None]) -> SourceTable:
     count = len(next(iter(columns.values())))
-    return Table("a.csv", columns, range(2, count + 2), header=header)
+    return SourceTable("a.csv", columns, range(2, count + 2), header=header)
 
 
 def sentences(word: str, count: int = 20) -> list[str | None]:

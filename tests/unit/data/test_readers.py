@@ -36,7 +36,7 @@ def test_no_header_is_seen_and_said(tmp_path: Path) -> None:
     table = read_table(written(tmp_path / "a.tsv", "b\tone\ne\ttwo\nb\tthree\nb\tfour\n"))
     assert list(table.columns) == ["column1", "column2"]
     assert list(table.rows) == [1, 2, 3, 4]
-    assert "no header line" in table.notes[0]
+    assert "no header line" in table.remarks.notes[0]
 
 
 def test_ragged_rows_are_counted_and_left_out(tmp_path: Path) -> None:
@@ -45,9 +45,9 @@ def test_ragged_rows_are_counted_and_left_out(tmp_path: Path) -> None:
     assert table.columns["text"] == ["a", "c", "f", "g"]
     assert list(table.rows) == [2, 4, 6, 7]
     assert table.ragged == (3, 5)
-    assert table.warnings == (
+    assert table.remarks.warnings == [
         f"{tmp_path / 'a.csv'}: of 6 rows, 2 did not have 2 fields (lines 3, 5); left out.",
-    )
+    ]
 
 
 def test_mostly_ragged_rows_are_an_error(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_mostly_ragged_rows_are_an_error(tmp_path: Path) -> None:
 def test_an_unbalanced_quote_is_warned_of(tmp_path: Path) -> None:
     table = read_table(written(tmp_path / "a.csv", 'text,label\n"a,x\nb,y\n'))
     assert table.columns["text"] == ['"a', "b"]
-    assert "quotes do not match up in 1 row (line 2)" in table.warnings[0]
+    assert "quotes do not match up in 1 row (line 2)" in table.remarks.warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_100_000_rows_are_read_in_a_moment(tmp_path: Path) -> None:
 def test_every_row_of_real_files_is_read(shared: Path, name: str, rows: int) -> None:
     table = read_table(shared / "data" / name)
     assert len(table) == rows
-    assert table.warnings == ()
+    assert table.remarks.warnings == []
 
 
 @pytest.mark.shared

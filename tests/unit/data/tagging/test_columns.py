@@ -4,7 +4,8 @@ import pytest
 
 from totune.data.columns import find_columns
 from totune.data.examples import Columns
-from totune.data.tables import Table, table_of
+from totune.data.tables import Cell, SourceTable, table_of
+from totune.data.tagging.columns import list_columns
 from totune.errors import DataError
 
 WORDS = [f"the {word} in Paris".split() for word in ("man", "woman", "house", "dog")] * 5
@@ -12,14 +13,14 @@ NER = [["O", "O", "O", "B-LOC"]] * 20
 POS = [["DT", "NN", "IN", "NNP"]] * 20
 
 
-def table(**columns: list[object]) -> Table:
+def table(**columns: list[object]) -> SourceTable:
     rows = [
         dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
     ]
     return table_of(rows, "a.jsonl", range(1, len(rows) + 1), "line")
 
 
-def found(given: Table, **named: str) -> Columns:
+def found(given: SourceTable, **named: str) -> Columns:
     return find_columns(given, **named)[0]  # type: ignore[arg-type]
 
 
@@ -127,4 +128,25 @@ def test_what_does_not_fit_is_explained(
 
 def test_a_csv_may_hold_json_lists() -> None:
     cells = {"tokens": [json.dumps(w) for w in WORDS], "tags": [json.dumps(t) for t in NER]}
-    assert found(Table("a.csv", dict(cells), range(20))).task == "tagging"
+    assert found(SourceTable("a.csv", dict(cells), range(20))).task == "tagging"
+
+
+def test_columns_of_lists() -> None:
+    columns: dict[str, list[Cell]] = {
+        "words": ['["a", "b"]', None, '["c"]'],
+        "numbers": ["[1, 2]", "[3]", "[4]"],
+        "mixed": ['["a"]', "plain", None],
+        "plain": ["a", "b", "c"],
+        "empty": [None, None, None],
+    }
+    found = list_columns(SourceTable("a.jsonl", columns, [1, 2, 3]))
+    assert list(found) == ["words", "numbers"]
+    assert (found["words"].worded, found["numbers"].worded) == (True, False)
+    assert (found["words"].distinct, found["words"].mean_length) == (3, 1.5)
+    assert found["words"].fits(found["numbers"])
+
+
+def test_a_broken_cell_does_not_hide_a_column_of_lists() -> None:
+    cells: list[Cell] = ['["a", "b"]', "a b", '["c"]']
+    column = list_columns(SourceTable("a.jsonl", {"words": cells}, [1, 2, 3]))["words"]
+    assert column.lists == (("a", "b"), None, ("c",))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from totune.data.conll import read_conll
-from totune.data.tag_schemes import SCHEMES, Scheme, Span, convert, detect, faults, spans
-from totune.data.word_lists import read_words
+from totune.data.tables import read_words
+from totune.data.tagging.schemes import SCHEMES, Scheme, Span, convert, detect, faults, spans
 from totune.metrics.spans import find_spans
 
 TYPES = ("PER", "LOC", "")
@@ -141,7 +141,7 @@ def test_conll_2003_in_both_schemes(shared: Path, column: str) -> None:
     sentences = {}
     for name in ("test.iob1.txt.gz", "test.txt.gz"):
         path = shared / "data" / "conll2003" / name
-        table = read_conll(gzip.decompress(path.read_bytes()).decode(), path)
+        table = read_conll(gzip.decompress(path.read_bytes()).decode().split("\n"), path)
         sentences[name] = [read_words(cell) or () for cell in table.columns[column]]
     first, second = sentences.values()
     assert (detect(first), detect(second)) == ("iob1", "iob2")

@@ -1,27 +1,60 @@
 """Which columns hold words and which their tags: lists of the same lengths, and their names."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
+
+import numpy as np
 
 from totune.data.examples import Columns, TaskName
 from totune.data.profiles import LABEL_NAMES, name_words, profile
-from totune.data.tables import Table
-from totune.data.tag_schemes import is_tag
-from totune.data.word_lists import ListColumn, list_columns
+from totune.data.tables import Cell, SourceTable, WordList, list_items, read_words
+from totune.data.tagging.schemes import is_tag
 from totune.errors import DataError
 
 WORD_NAMES = ("tokens", "words", "token", "word")  # the likeliest first
 TAG_NAMES = ("tags", "labels", "tag", "label")
 DOCUMENT_NAMES = ("document", "document_id", "doc_id")
 _LESSER_TAGS = frozenset("pos upos xpos chunk chunks lemma lemmas morph feats deps".split())
+_SAMPLE = 1000  # rows, evenly spread, that columns are judged by
 _MOST_TAGS = 100  # more different values, and no usual name: these are words
 _EXAMPLE = '{"tokens": ["To", "Paris"], "tags": ["O", "B-LOC"]}'
 
-Named = Mapping[str, str | None]
+NamedColumns = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class ListColumn:
+    """A column of lists: those of a sample of its rows, and what they look like.
+
+    Attributes:
+        lists: one for each sampled row, None where there is no value.
+        worded: whether all items are strings.
+    """
+
+    name: str
+    lists: tuple[WordList | None, ...]
+    worded: bool
+
+    @property
+    def distinct(self) -> int:
+        """How many different items there are."""
+        return len({item for items in self.lists for item in items or ()})
+
+    @property
+    def mean_length(self) -> float:
+        """Mean number of items per list."""
+        lengths = [len(items) for items in self.lists if items is not None]
+        return sum(lengths) / max(1, len(lengths))
+
+    def fits(self, other: "ListColumn") -> bool:
+        """Whether most rows have lists of the same length in both columns."""
+        both = [(a, b) for a, b in zip(self.lists, other.lists, strict=True) if a and b]
+        return 2 * sum(len(a) == len(b) for a, b in both) > len(both)
 
 
 def find_tagging(
-    table: Table, named: Named, task: TaskName | None
+    table: SourceTable, named: NamedColumns, task: TaskName | None
 ) -> tuple[Columns, list[str]] | None:
     """The columns of words and tags, if words are tagged here.
 
@@ -55,7 +88,7 @@ def find_tagging(
     return columns, [name for name in others if name not in (words, tags)]
 
 
-def refuse_lists(table: Table, label: str, task: TaskName) -> None:
+def refuse_lists(table: SourceTable, label: str, task: TaskName) -> None:
     """Raises `DataError` if the labels of another task than tagging are lists."""
     if label in list_columns(table):
         raise DataError(
@@ -64,7 +97,7 @@ def refuse_lists(table: Table, label: str, task: TaskName) -> None:
         )
 
 
-def _best(lists: Mapping[str, ListColumn], named: Named) -> tuple[str, str] | None:
+def _best(lists: Mapping[str, ListColumn], named: NamedColumns) -> tuple[str, str] | None:
     """The likeliest columns of words and tags, among those that were named if any were."""
     pairs = [
         (words.name, tags.name)
@@ -104,7 +137,7 @@ def _likely_tags(column: ListColumn) -> bool:
 
 
 def _speaks_for_tagging(
-    table: Table, lists: Mapping[str, ListColumn], named: Named, words: str
+    table: SourceTable, lists: Mapping[str, ListColumn], named: NamedColumns, words: str
 ) -> bool:
     if named["pair"] is not None:
         return False
@@ -116,13 +149,13 @@ def _speaks_for_tagging(
     return not other_task and (words in WORD_NAMES or lists[words].mean_length >= 2)
 
 
-def _document(table: Table, used: Sequence[str]) -> str | None:
+def _document(table: SourceTable, used: Sequence[str]) -> str | None:
     """The column that tells documents apart: the format's, or one with a usual name."""
     names = ([] if table.document is None else [table.document]) + list(DOCUMENT_NAMES)
     return next((name for name in names if name in table.columns and name not in used), None)
 
 
-def _misfit(table: Table, lists: Mapping[str, ListColumn], named: Named) -> DataError:
+def _misfit(table: SourceTable, lists: Mapping[str, ListColumn], named: NamedColumns) -> DataError:
     """Why no columns fit the task."""
     for option, what in (("text", "words"), ("label", "tags")):
         name = named[option]
@@ -141,3 +174,24 @@ def _misfit(table: Table, lists: Mapping[str, ListColumn], named: Named) -> Data
         f"{', '.join(lists)}. Name them with --text and --label, and check that the lists of each "
         "row are of one length."
     )
+
+
+def list_columns(table: SourceTable) -> Mapping[str, ListColumn]:
+    """The columns whose sampled values are lists of words or numbers, most of them, in order."""
+    at = np.linspace(0, len(table) - 1, num=min(len(table), _SAMPLE)).astype(int)
+    found = {}
+    for name, cells in table.columns.items():
+        column = _list_column(name, [cells[i] for i in at])
+        if column is not None:
+            found[name] = column
+    return found
+
+
+def _list_column(name: str, cells: Sequence[Cell]) -> ListColumn | None:
+    lists = [read_words(cell) for cell in cells]
+    items = [item for cell in cells for item in list_items(cell) or ()]
+    given = sum(cell is not None for cell in cells)
+    # A few broken cells must not hide a column: another would be taken for the words.
+    if not items or 2 * sum(items is not None for items in lists) <= given:
+        return None
+    return ListColumn(name, tuple(lists), all(isinstance(item, str) for item in items))
