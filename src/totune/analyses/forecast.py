@@ -21,7 +21,7 @@ from totune.data.splits import shrink
 from totune.encoders.mixing import View
 from totune.features import compute
 from totune.information import corpus_divergence
-from totune.inputs.batches import tokenize
+from totune.inputs.encoded import tokenize
 from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.registry import options_of

@@ -14,9 +14,8 @@ from totune.encoders.loading import load_encoder
 from totune.encoders.mixing import View
 from totune.errors import DataError
 from totune.features import compute
-from totune.inputs.batches import tokenize
-from totune.inputs.encoded import EncodingOptions, frame
-from totune.inputs.tokenizer import Tokenizer
+from totune.inputs.encoded import EncodingOptions, frame, tokenize
+from totune.inputs.encodings import Tokenizer
 from totune.machine import choose_precision
 from totune.model import Model
 from totune.registry import build

@@ -13,7 +13,9 @@ from totune.encoders.mixing import View
 from totune.errors import RunError
 from totune.features.fill import TOKENS_ON_CPU, Job
 from totune.features.rows import Layout
-from totune.inputs.batches import Encodings, ordered_batches, tokenize
+from totune.inputs.batches import ordered_batches
+from totune.inputs.encoded import tokenize
+from totune.inputs.encodings import Encodings
 from totune.machine import Precision
 from totune.progress import Bar, Progress
 

@@ -22,7 +22,7 @@ from totune.features.fingerprint import prefix_fingerprint
 from totune.features.folder import Entry, Folder
 from totune.features.rows import Features, Layout
 from totune.features.sizes import format_size
-from totune.inputs.batches import Encodings
+from totune.inputs.encodings import Encodings
 from totune.progress import Progress
 
 FORMAT = 1  # raised when what is computed or stored changes its meaning

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import View, reduce_tokens
 from totune.features.rows import Features, Layout
-from totune.inputs.batches import Encodings, ordered_batches
-from totune.inputs.halving import in_halves
+from totune.inputs.batches import in_halves, ordered_batches
+from totune.inputs.encodings import Encodings
 from totune.progress import Progress
 
 Put = Callable[[int, np.ndarray], None]

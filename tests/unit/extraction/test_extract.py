@@ -22,7 +22,7 @@ from totune.errors import ConfigError, DataError, RunError
 from totune.extraction import ExtractionSettings, open_features, vectors
 from totune.extraction.manifest import Manifest
 from totune.features import compute
-from totune.inputs.batches import tokenize
+from totune.inputs.encoded import tokenize
 
 TEXTS = tuple(some_texts(25))
 KINDS = ("safetensors", "arrow", "parquet")

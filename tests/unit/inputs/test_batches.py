@@ -11,7 +11,9 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from totune.data.examples import Examples
 from totune.errors import ConfigError, ModelError
-from totune.inputs.batches import Encodings, ordered_batches, shuffled_batches, tokenize
+from totune.inputs.batches import ordered_batches, shuffled_batches
+from totune.inputs.encoded import tokenize
+from totune.inputs.encodings import Encodings
 
 WORDS = ["the", "film", "is", "good", "bad", "##ly", "a", "b", "c"]
 LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=80).map(np.array)
@@ -96,7 +98,7 @@ def test_many_rows_are_tokenised_in_chunks(
 ) -> None:
     data = Examples(tuple("a " * (i % 7) for i in range(25)), pairs=("b",) * 25)
     whole = tokenize(data, tokenizer, 8)
-    monkeypatch.setattr("totune.inputs.batches.CHUNK", 4)
+    monkeypatch.setattr("totune.inputs.encoded.CHUNK", 4)
     parts = tokenize(data, tokenizer, 8)
     assert parts.input_ids.tolist() == whole.input_ids.tolist()
     assert parts.offsets.tolist() == whole.offsets.tolist()

@@ -7,7 +7,8 @@ from tests.tiny_runs import tagged_examples, tiny_tokenizer
 
 from totune.data.examples import Examples
 from totune.inputs.batches import Batch, TokenIndex, shuffled_batches
-from totune.inputs.encoded import EncodedSplit, EncodingOptions, frame
+from totune.inputs.encoded import EncodingOptions, frame
+from totune.inputs.encodings import EncodedSplit
 
 CLS, SEP = 2, 3
 PAIRS = Examples(("w1 w2", "w3", ""), pairs=("w4", "", "w5 w6 w7"))

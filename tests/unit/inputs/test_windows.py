@@ -13,9 +13,15 @@ from transformers import PreTrainedTokenizerFast
 
 from totune.data.examples import Examples
 from totune.errors import ConfigError
-from totune.inputs.windows import Windows, cuts, nearest_middle, overlapping, windows
+from totune.inputs.encodings import EncodedSplit, Ragged
+from totune.inputs.windows import cuts, nearest_middle, overlapping, windows
 
 CLS, SEP, UNKNOWN = 2, 3, 0
+
+
+def words_of(found: EncodedSplit) -> Ragged:
+    assert found.words is not None
+    return found.words
 
 
 def sentences(*texts: str, documents: tuple[int, ...] | None = None) -> Examples:
@@ -23,14 +29,14 @@ def sentences(*texts: str, documents: tuple[int, ...] | None = None) -> Examples
     return Examples(texts, words=words, documents=documents)
 
 
-def inputs_of(found: Windows) -> list[list[int]]:
+def inputs_of(found: EncodedSplit) -> list[list[int]]:
     offsets = found.pieces.offsets
     return [found.pieces.input_ids[a:b].tolist() for a, b in pairwise(offsets)]
 
 
-def read(found: Windows, row: int) -> list[int]:
+def read(found: EncodedSplit, row: int) -> list[int]:
     """The pieces that are read of a sentence."""
-    places = found.places[found.place_offsets[row] : found.place_offsets[row + 1]]
+    places = found.sides[0].row(row)
     return found.pieces.input_ids[places].tolist()
 
 
@@ -77,7 +83,7 @@ def test_a_sentence_longer_than_the_encoder_is_read_whole() -> None:
     (first, last) = found.inputs[1], found.inputs[2]
     assert last - first == 4
     # No word is read at the cut end of an input, save where the sentence itself ends.
-    places = found.places[found.place_offsets[1] : found.place_offsets[2]]
+    places = found.sides[0].row(1)
     starts = found.pieces.offsets[first:last]
     columns = places - starts[np.searchsorted(starts, places, side="right") - 1]
     assert columns[0] == 1
@@ -91,7 +97,7 @@ def test_words_of_several_pieces_and_of_none() -> None:
     data = sentences("w1-w2 w3 \u200b w4")
     found = windows(data, tiny_tokenizer(), 20, context=True)
     assert read(found, 0) == [*ids("w1"), UNKNOWN, *ids("w2", "w3"), UNKNOWN, *ids("w4")]
-    assert found.word_starts.tolist() == [0, 3, 4, 5]
+    assert words_of(found).values.tolist() == [0, 3, 4, 5]
 
 
 def unigram() -> PreTrainedTokenizerFast:
@@ -129,13 +135,15 @@ def test_first_pieces_are_those_that_transformers_aligns(
     encoded = tokenizer(list(words), is_split_into_words=True, add_special_tokens=False)
     assert read(found, 0) == encoded["input_ids"]
     aligned = encoded.word_ids()
-    assert found.word_starts.tolist() == [aligned.index(number) for number in range(len(words))]
+    assert words_of(found).values.tolist() == [
+        aligned.index(number) for number in range(len(words))
+    ]
 
 
 def test_a_word_that_holds_spaces_is_one_word() -> None:
     data = Examples(("w1 w2 w3",), words=(("w1 w2", "w3"),))
     found = windows(data, tiny_tokenizer(), 20, context=True)
-    assert found.word_starts.tolist() == [0, 2]
+    assert words_of(found).values.tolist() == [0, 2]
 
 
 def test_no_room_is_told() -> None:
@@ -158,7 +166,7 @@ def test_every_piece_is_read_once_and_in_order(
     found = windows(data, tiny_tokenizer(), max_length, context)
     for row, length in enumerate(lengths):
         assert read(found, row) == [*ids("w1"), UNKNOWN, *ids("w2")] * length
-        starts = found.word_starts[found.word_offsets[row] : found.word_offsets[row + 1]]
+        starts = words_of(found).row(row)
         assert starts.tolist() == list(range(0, 3 * length, 3))
     assert max(map(len, inputs_of(found))) <= max_length
     assert found.rows[-1] == len(lengths)
@@ -200,4 +208,4 @@ def test_examples_of_tagged_words_keep_their_documents() -> None:
     data = tagged_examples([3, 4, 5, 6])
     found = windows(data, tiny_tokenizer(), 40, context=True)
     assert found.rows.tolist() == [0, 2, 4]
-    assert np.diff(found.word_offsets).tolist() == [3, 4, 5, 6]
+    assert words_of(found).lengths.tolist() == [3, 4, 5, 6]

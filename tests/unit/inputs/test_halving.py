@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from totune.errors import RunError
-from totune.inputs.halving import cut, fits, in_halves
+from totune.inputs.batches import fits, in_halves, split_units
 
 ERRORS = [
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB."),
@@ -72,4 +72,4 @@ def test_a_single_row_that_does_not_fit_is_told() -> None:
 
 
 def test_no_part_is_empty() -> None:
-    assert [part.tolist() for part in cut(np.arange(3), 8)] == [[0], [1], [2]]
+    assert [part.tolist() for part in split_units(np.arange(3), 8)] == [[0], [1], [2]]
