@@ -4,7 +4,6 @@ import csv
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ KNOWN_NAMES = frozenset(
     "question rating review score sentence sentence1 sentence2 sentence_a sentence_b sentiment "
     "stars summary target text text1 text2 text_a text_b title topic tweet utterance".split()
 )
-_FIELD_LIMIT = 2**31 - 1
+_FIELD_LIMIT = 2**31 - 1  # characters of a field; csv's own limit is 131,072
 
 
 class Record(NamedTuple):
@@ -168,28 +167,19 @@ def _quoted(lines: Iterable[str], delimiter: str) -> Iterator[Record]:
     So one unbalanced quote costs at most its own row, not the file up to the next quote.
     """
     feed = _LineFeed(lines)
-    with _long_fields():
-        reader = csv.reader(feed, delimiter=delimiter, strict=True)
+    reader = csv.reader(feed, delimiter=delimiter, strict=True)
     while True:
         feed.taken.clear()
         start = feed.number + 1
         unbalanced = False
+        before = csv.field_size_limit(_FIELD_LIMIT)  # global, so lifted for one record at a time
         try:
-            with _long_fields():
-                fields = next(reader)
+            fields = next(reader)
         except (csv.Error, StopIteration):
             if not feed.taken:
                 return
             fields, unbalanced = feed.keep_first().split(delimiter), True
+        finally:
+            csv.field_size_limit(before)
         if fields:
             yield Record(start, fields, unbalanced)
-
-
-@contextmanager
-def _long_fields() -> Iterator[None]:
-    """Lifts csv's limit of 131,072 characters per field, which is global, while the block runs."""
-    before = csv.field_size_limit(_FIELD_LIMIT)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)

@@ -80,7 +80,9 @@ def load_dataset(
     splits = shrink(splits, columns.task, fraction, split_seed, remarks)
     remarks.warnings += audit(splits, columns.task, train.source)
     origin = {
-        split: tables[split].source if split in parts else f"drawn from train, seed {split_seed}"
+        str(split): tables[split].source
+        if split in parts
+        else f"drawn from train, seed {split_seed}"
         for split in splits
     }
     return Dataset(
@@ -237,12 +239,10 @@ def _preference(file: Path) -> tuple[int, int, str]:
 
 def _read_files(files: Mapping[SplitName, Path], encoding: str | None) -> SplitTables:
     train = read_table(files["train"], encoding)
-    others = {
-        split: _read_like(train, path, encoding)
+    return {
+        split: train if split == "train" else _read_like(train, path, encoding)
         for split, path in files.items()
-        if split != "train"
     }
-    return {"train": train, **others}
 
 
 def _read_like(train: SourceTable, path: Path, encoding: str | None) -> SourceTable:
