@@ -119,7 +119,7 @@ def pending(chunks: Iterable[Chunk], finished: Mapping[int, ShardInfo]) -> Itera
         if info is not None and chunk.digest(info.rows) != info.digest:
             raise ConfigError(
                 f"Rows {chunk.first + 1:,} to {chunk.first + info.rows:,} of the data are not "
-                f"those that {info.file} was made of. Choose another folder with --out."
+                f"those that {info.file} was made of. Choose another folder."
             )
         if info is None or info.rows < len(chunk):
             yield chunk
@@ -129,7 +129,7 @@ def pending(chunks: Iterable[Chunk], finished: Mapping[int, ShardInfo]) -> Itera
     if beyond:
         raise ConfigError(
             f"The data holds fewer rows than those that {beyond[0]} was made of. Choose another "
-            "folder with --out."
+            "folder."
         )
 
 
@@ -211,7 +211,7 @@ class Manifest:
         if differing:
             raise ConfigError(
                 f"{self._folder} holds features of another configuration: {'; '.join(differing)}. "
-                "Choose another folder with --out."
+                "Choose another folder."
             )
 
     def _listed(self) -> list[ShardInfo]:

@@ -121,7 +121,7 @@ def prepare(data: str | Path, settings: ExtractionSettings, out: Path, progress:
     devices = Devices()
     if devices.world > 1:
         raise ConfigError(
-            "Features are computed by one process; --executor ray spreads them over several."
+            "Features are computed by one process; executor='ray' spreads them over several."
         )
     texts = open_texts(data, settings.text, settings.pair, settings.keep, settings.encoding)
     for note in texts.notes:
@@ -159,5 +159,5 @@ def _check_encoder(loaded: Loaded, settings: ExtractionSettings, texts: TextRows
     if texts.columns.pair is not None:
         raise ConfigError(
             f"An encoder of type {kind} reads the texts of a pair apart: extract each column with "
-            "--text."
+            "`text`."
         )

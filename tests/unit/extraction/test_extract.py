@@ -98,7 +98,7 @@ def test_half_precision(run: Extract, encoder: Path, kind: str):
 def test_a_number_beyond_half_precision_is_no_infinity(run: Extract, monkeypatch: Any):
     numbers = vectors.Job.numbers
     monkeypatch.setattr(vectors.Job, "numbers", lambda *given: numbers(*given) * 1e6)
-    with pytest.raises(RunError, match="float16 ends at 65,504: use --dtype float32"):
+    with pytest.raises(RunError, match="float16 ends at 65,504: use dtype='float32'"):
         run(dtype="float16")
 
 
@@ -248,7 +248,7 @@ def test_rows_that_were_appended_are_added(run: Extract, data: Path):
 def test_other_rows_belong_in_another_folder(run: Extract, data: Path, rows: tuple[str, ...]):
     before = contents(run().folder)
     write_texts(data, rows)
-    with pytest.raises(ConfigError, match="Choose another folder with --out"):
+    with pytest.raises(ConfigError, match="Choose another folder"):
         run()
     assert contents(data.parent / "out") == before
 
@@ -314,7 +314,7 @@ def test_texts_that_are_cut_are_counted(run: Extract):
     long = sum(len(text.split()) > 6 for text in TEXTS)
     assert found.facts["truncated"] == long
     assert told.warned[-1].startswith(f"{long} of 25 rows (")
-    assert told.warned[-1].endswith("8 word pieces and were cut; --max-length raises the limit.")
+    assert told.warned[-1].endswith("8 word pieces and were cut; `max_length` raises the limit.")
 
 
 def test_every_fault_of_the_settings_is_told_at_once():

@@ -181,7 +181,7 @@ def test_a_file_of_a_folder_without_the_column_is_named(tmp_path: Path):
 @pytest.mark.parametrize("option", ["text", "pair", "keep"])
 def test_a_column_that_is_not_there_is_named(tmp_path: Path, option: str):
     named = {option: ["lable"] if option == "keep" else "lable"}
-    with pytest.raises(DataError, match=rf"no column 'lable' \(--{option}\). Did you mean 'label'"):
+    with pytest.raises(DataError, match=rf"no column 'lable' \(`{option}`\). Did you mean 'label'"):
         open_texts(write_texts(tmp_path / "a.csv", TEXTS), **named)
 
 

@@ -51,7 +51,7 @@ def extract_tagged(table: SourceTable, columns: Columns, remarks: Remarks) -> Ex
     if all(own is None for own in tags):
         raise DataError(
             f"{table.source}: column {columns.label!r} holds no lists of tags. Name another with "
-            "--label."
+            "`label`."
         )
     check_lengths(table, columns, sentences, tags)
     broken = [at for at, words in enumerate(sentences) if words is None and cells[at]]
