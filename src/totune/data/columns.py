@@ -179,7 +179,7 @@ def _find_texts(
             return both
     if not texts:
         lists = [name for name, p in found.items() if p.listed]
-        tagging = f" Lists ({', '.join(lists)}) are read with task='tagging'." if lists else ""
+        tagging = f" Lists ({', '.join(lists)}) are read with `task='tagging'`." if lists else ""
         raise DataError(
             f"{table.source} has no column that looks like text. "
             f"Name one with `text`. Its columns: {', '.join(table.columns)}.{tagging}"

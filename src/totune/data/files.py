@@ -184,7 +184,7 @@ def _undecodable(path: Path, encoding: str, error: UnicodeError) -> str:
                 return (
                     f"{path} is not {name}: line {number:,} holds byte 0x{line[at]:02X} (byte "
                     f"{offset + at + 1:,} of the unpacked file). Name its encoding, for example "
-                    f"encoding='windows-1252', which would read it as {guess.strip()!r}; or "
+                    f"`encoding='windows-1252'`, which would read it as {guess.strip()!r}; or "
                     "convert it, for example with iconv -f windows-1252 -t utf-8."
                 )
             offset += len(line)

@@ -121,7 +121,7 @@ def prepare(data: str | Path, settings: ExtractionSettings, out: Path, progress:
     devices = Devices()
     if devices.world > 1:
         raise ConfigError(
-            "Features are computed by one process; executor='ray' spreads them over several."
+            "Features are computed by one process; `executor='ray'` spreads them over several."
         )
     texts = open_texts(data, settings.text, settings.pair, settings.keep, settings.encoding)
     for note in texts.notes:

@@ -15,7 +15,7 @@ from totune.inputs.encodings import Encodings, Ragged
 
 
 @dataclass(frozen=True)
-class Layout:
+class RowLayout:
     """Where each row lies.
 
     Attributes:
@@ -31,7 +31,7 @@ class Layout:
     dtype: torch.dtype
 
     @classmethod
-    def of(cls, pieces: Encodings, view: View, width: int, bf16: bool) -> "Layout":
+    def of(cls, pieces: Encodings, view: View, width: int, bf16: bool) -> "RowLayout":
         """The layout of `view`; pooled vectors stay float32, they are small."""
         if view.reduction is not None:
             return cls(len(view.depths), width, np.arange(len(pieces) + 1), torch.float32)
@@ -67,7 +67,7 @@ class Features:
     """
 
     def __init__(
-        self, view: View, layout: Layout, numbers: np.ndarray, seconds: float = 0.0
+        self, view: View, layout: RowLayout, numbers: np.ndarray, seconds: float = 0.0
     ) -> None:
         self.view = view
         self.seconds = seconds

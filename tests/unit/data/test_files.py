@@ -99,7 +99,7 @@ def test_a_wrong_encoding_names_file_line_byte_and_remedy(tmp_path: Path) -> Non
         read(path)
     message = str(raised.value)
     assert "a.csv is not UTF-8: line 3 holds byte 0xE9 (byte 22" in message
-    assert "encoding='windows-1252'" in message
+    assert "`encoding='windows-1252'`" in message
     assert "café" in message
     assert "café".encode() in read(path, "latin-1")
 

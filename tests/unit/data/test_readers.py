@@ -1,3 +1,4 @@
+import gzip
 import json
 import time
 from pathlib import Path
@@ -6,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from totune.data.readers import read_table
+from totune.data.readers import open_rows, read_table
 from totune.errors import DataError
 
 
@@ -114,6 +115,45 @@ def test_parquet(tmp_path: Path) -> None:
     table = read_table(path)
     assert table.columns == {"text": ["a", None], "label": ["1", "0"], "score": [None, "0.5"]}
     assert list(table.rows) == [1, 2]
+
+
+ROWS = [{"id": at, "text": f"a text, number {at}", "tags": ["O", "B-X"]} for at in range(1500)]
+COMMAS = "id,text\n" + "".join(f'{row["id"]},"{row["text"]}"\n' for row in ROWS)
+TABS = "id\ttext\n" + "".join(f"{row['id']}\t{row['text']}\n" for row in ROWS)
+LINES = "\n".join(map(json.dumps, ROWS))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", COMMAS.encode()),
+        ("a.csv.gz", gzip.compress(COMMAS.encode())),
+        ("a.tsv", TABS.encode()),
+        ("a.jsonl", LINES.encode()),
+        ("a.json", json.dumps(ROWS).encode()),
+        ("a.parquet", b""),
+        ("a.parquet.gz", b""),
+        ("a.conll", b"EU B-ORG\nrejects O\n\nBonn B-LOC\n" * 20),
+    ],
+)
+def test_a_table_is_all_rows_of_its_reader(tmp_path: Path, name: str, content: bytes) -> None:
+    if ".parquet" in name:
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_pylist(ROWS), sink, row_group_size=400)
+        content = sink.getvalue().to_pybytes()
+        content = gzip.compress(content) if name.endswith(".gz") else content
+    path = written(tmp_path / name, content)
+    table, reader = read_table(path), open_rows(path)
+    names = list(table.columns)
+    columns = zip(table.rows, *table.columns.values(), strict=True)
+    assert list(reader.rows(names)) == [(number, cells) for number, *cells in columns]
+    assert list(reader.rows(names[::-1])) == [
+        (number, cells[::-1]) for number, cells in reader.rows(names)
+    ]
+    assert reader.total in (None, len(table))
+    assert reader.sample == reader.table(1000)
+    assert list(reader.sample.rows) == list(table.rows[:1000])
+    assert list(reader.sample.columns) == names
 
 
 def test_a_damaged_parquet_is_named(tmp_path: Path) -> None:

@@ -96,9 +96,9 @@ def test_half_precision(run: Extract, encoder: Path, kind: str):
 
 
 def test_a_number_beyond_half_precision_is_no_infinity(run: Extract, monkeypatch: Any):
-    numbers = vectors.Job.numbers
-    monkeypatch.setattr(vectors.Job, "numbers", lambda *given: numbers(*given) * 1e6)
-    with pytest.raises(RunError, match="float16 ends at 65,504: use dtype='float32'"):
+    numbers = vectors.Computation.numbers
+    monkeypatch.setattr(vectors.Computation, "numbers", lambda *given: numbers(*given) * 1e6)
+    with pytest.raises(RunError, match="float16 ends at 65,504: use `dtype='float32'`"):
         run(dtype="float16")
 
 

@@ -105,7 +105,7 @@ def test_lists_of_one_item_are_not_taken_for_sentences() -> None:
         (
             {"tokens": WORDS, "tags": [["O"]] * 20},
             {},
-            r"no column that looks like text.*Lists \(tokens, tags\) are read with task='tagging'",
+            r"no column that looks like text.*\(tokens, tags\) are read with `task='tagging'`",
         ),
         (
             {"tokens": WORDS, "tags": NER, "other": ["x"] * 20},
