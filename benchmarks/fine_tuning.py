@@ -28,8 +28,7 @@ from totune.data.sources import load_dataset
 from totune.encoders.loading import Loaded, load_encoder, quiet
 from totune.encoders.sources import resolve
 from totune.heads.base import HEADS
-from totune.inputs.batches import tokenize
-from totune.inputs.encoded import frame
+from totune.inputs.encoded import frame, tokenize
 from totune.model import Model
 from totune.strategies.base import STRATEGIES
 from totune.tasks.base import TASKS, Task

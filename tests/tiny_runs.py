@@ -17,7 +17,7 @@ from totune.encoders.encoder import Encoder
 from totune.features import FeatureCache
 from totune.heads.base import HEADS
 from totune.inputs.encoded import EncodingOptions, frame
-from totune.inputs.tokenizer import Tokenizer
+from totune.inputs.encodings import Tokenizer
 from totune.model import Model, wants_of
 from totune.progress import Progress
 from totune.registry import option_names

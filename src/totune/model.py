@@ -11,7 +11,7 @@ from totune.encoders.encoder import Cached, Encoder
 from totune.encoders.kernels import replace_dropout
 from totune.encoders.mixing import Mixing, Readout, View
 from totune.errors import ConfigError
-from totune.heads.base import Head, InputKind, States, Words
+from totune.heads.base import Head, InputKind, States
 from totune.inputs.batches import Batch
 from totune.machine import Precision
 from totune.modules.recurrent import run_in_bf16
@@ -202,8 +202,7 @@ class Model(nn.Module):
             return States(tokens=(Tokens(states, batch.attention_mask.bool()),))
         flat = states.flatten(0, 1)  # [B * T, H]
         sides = tuple(Tokens(flat[side.at], side.mask) for side in batch.sides)
-        words = None if batch.words is None else Words(batch.words.at, batch.words.mask)
-        return States(tokens=sides, words=words)
+        return States(tokens=sides, words=batch.words)
 
     def _layers(self, batch: Batch, viewed: Viewed | None) -> list[Tensor]:
         """Outputs [B, T, H] of the blocks that the readout reads."""
@@ -232,5 +231,5 @@ class Model(nn.Module):
 def _counts(outputs: Tensor, batch: Batch) -> Tensor:
     """How many of the outputs [P, C] belong to each row."""
     if batch.words is not None:
-        return batch.words.mask.sum(dim=1)
+        return batch.words.counts
     return torch.ones(len(outputs), dtype=torch.int64, device=outputs.device)

@@ -27,7 +27,8 @@ from totune.export import load_model, save_model
 from totune.features import FeatureCache, compute
 from totune.heads.base import HEADS, Head
 from totune.inputs.batches import Batch
-from totune.inputs.encoded import EncodedSplit, EncodingOptions, frame
+from totune.inputs.encoded import EncodingOptions, frame
+from totune.inputs.encodings import EncodedSplit
 from totune.model import Model, Viewed, wants_of
 from totune.registry import options_of
 from totune.tasks.base import Task

@@ -30,7 +30,7 @@ from totune.encoders.words import Vocabulary, WordTokenizer
 from totune.errors import ConfigError
 from totune.export import load_model, save_model
 from totune.features import FeatureCache
-from totune.inputs.tokenizer import Tokenizer
+from totune.inputs.encodings import Tokenizer
 from totune.strategies.base import STRATEGIES, Strategy
 from totune.training.inputs import open_source, predict
 

@@ -11,7 +11,8 @@ from torch import nn
 from totune.encoders.encoder import Cached, Encoder, LayerStack
 from totune.encoders.mixing import View
 from totune.features import FeatureCache
-from totune.inputs.batches import Batch, Encodings
+from totune.inputs.batches import Batch
+from totune.inputs.encodings import Encodings
 from totune.progress import Progress
 
 WIDTH = 8

@@ -20,7 +20,7 @@ from totune.errors import ConfigError
 from totune.features import FeatureCache, format_size, parse_size, prefix_fingerprint
 from totune.features import entry_file as entry_file_module
 from totune.features import folder as folder_module
-from totune.inputs.batches import Encodings
+from totune.inputs.encodings import Encodings
 
 TOKENS = View((1,))
 POOLED = View((0, 1, 2), "mean")

@@ -17,11 +17,11 @@ from totune.analyses.measuring.evidence import FAMILIES, FEWEST_ROWS, Family, Ki
 from totune.analyses.measuring.forecasting import Chance, Signals, forecast
 from totune.baselines.base import BASELINES
 from totune.data.examples import Examples, SplitName
-from totune.data.splits import Splits, shrink
+from totune.data.splits import shrink
 from totune.encoders.mixing import View
 from totune.features import compute
 from totune.information import corpus_divergence
-from totune.inputs.batches import tokenize
+from totune.inputs.encoded import tokenize
 from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.registry import options_of
@@ -139,7 +139,7 @@ class Forecast(Analysis[Outlook]):
     def _sample(self, rows: Examples, context: Context) -> Examples:
         share = min(1.0, self.rows / len(rows))
         task = context.dataset.columns.task
-        return shrink(Splits({"train": rows}, ()), task, share, self.seed).parts["train"]
+        return shrink({"train": rows}, task, share, self.seed)["train"]
 
 
 def headroom(metric: str, score: float, floor: float) -> float:

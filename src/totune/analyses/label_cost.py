@@ -13,7 +13,7 @@ from totune.analyses.drawing.label_section import label_section
 from totune.analyses.findings import SIZES
 from totune.analyses.measuring import label_gains
 from totune.analyses.measuring.known import finite
-from totune.data.splits import Splits, shrink
+from totune.data.splits import shrink
 from totune.errors import ConfigError, DataError
 from totune.metrics import METRICS
 from totune.progress import Progress
@@ -171,7 +171,7 @@ def subset(context: Context, size: int, seed: int) -> Context:
     if size == len(data.train):
         return context
     share = size / len(data.train)
-    parts = shrink(Splits(data.splits(), ()), data.columns.task, share, seed).parts
+    parts = shrink(data.splits(), data.columns.task, share, seed)
     return context.with_splits({"train": parts["train"]})
 
 

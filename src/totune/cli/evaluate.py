@@ -22,7 +22,7 @@ from totune.registry import did_you_mean
 
 if TYPE_CHECKING:
     from totune.data.examples import Columns, Examples
-    from totune.data.tag_columns import Named
+    from totune.data.tagging.columns import NamedColumns
     from totune.export import Predictor
 
 EXAMPLES = examples(
@@ -69,8 +69,8 @@ def run(
     """Measure a trained model on labelled rows."""
     if split not in SPLITS:
         raise ConfigError(f"There is no split {split!r}. {did_you_mean(split, SPLITS)}")
-    from totune.data.wording import counted
     from totune.export import load_model
+    from totune.text import counted
 
     trained = load_model(model_dir, model)
     named = {"text": text, "pair": pair, "label": label}
@@ -91,7 +91,7 @@ def run(
 
 
 def read_rows(
-    model: "Predictor", data: str, named: "Named", split: str, encoding: str | None
+    model: "Predictor", data: str, named: "NamedColumns", split: str, encoding: str | None
 ) -> "Examples":
     """All rows of a file, or one split of anything else, drawn as for training if it must be.
 
@@ -126,7 +126,7 @@ def read_rows(
 
 
 def _labelled(
-    data: str, columns: "Columns", named: "Named", encoding: str | None, count: int
+    data: str, columns: "Columns", named: "NamedColumns", encoding: str | None, count: int
 ) -> "Examples":
     """The rows of a file that have a label, where not all of `count` do; tells how many do not.
 

@@ -19,7 +19,7 @@ from totune.registry import did_you_mean
 
 if TYPE_CHECKING:
     from totune.data.examples import Examples
-    from totune.data.tag_schemes import Scheme
+    from totune.data.tagging.schemes import Scheme
     from totune.export import Predictor
 
 EXAMPLES = examples(

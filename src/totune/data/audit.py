@@ -1,13 +1,21 @@
-"""What may spoil a dataset's results: repeats, contradictions, classes missing where needed."""
+"""What may spoil a dataset's results: repeats, contradictions, classes missing where needed.
 
+Which texts a model was trained on is kept as hashes: known again by who has them, read by nobody.
+"""
+
+import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from totune.data.examples import Examples, Label, SplitName, TaskName
-from totune.data.targets import classes_of
-from totune.data.wording import counted
+import numpy as np
+
+from totune.data.examples import Examples, Label, SplitName, TaskName, classes_of
 from totune.errors import DataError
+from totune.text import counted
 
+MOST_HASHES = 100_000  # of a split's texts that are kept: 0.8 MB beside any model
+_HASH_BYTES = 8  # two different texts have the same hash in 1 of 2^64 cases
 FEW_ROWS = 5  # a class with fewer rows in train can hardly be learnt
 _SHOWN = 5
 _LEAKS: tuple[tuple[SplitName, SplitName], ...] = (
@@ -48,13 +56,13 @@ def _check_variety(train: Examples, task: TaskName, source: str) -> None:
         what = f"{noun}, {only!r}" if isinstance(only, str) else f"{noun}, {only}"
         raise DataError(
             f"{source}: all {len(train):,} usable train rows have one {what}; there is nothing to "
-            "learn. Is it the right --label column?"
+            "learn. Is it the right `label` column?"
         )
     if task == "classification" and len(counts) == len(train) > 2:
         raise DataError(
             f"{source}: the {len(train):,} usable train rows have {len(counts):,} different "
-            "labels, so no class repeats. Is it the right --label column? For scores, say --task "
-            "regression."
+            "labels, so no class repeats. Is it the right `label` column? For scores, say "
+            "`task='regression'`."
         )
 
 
@@ -152,3 +160,42 @@ def name_classes(counts: Mapping[Label, int] | Mapping[str | float, int]) -> str
     ordered = sorted(counts.items(), key=lambda item: str(item[0]))
     shown = ", ".join(f"{label!r}: {count:,}" for label, count in ordered[:_SHOWN])
     return shown + (f" and {len(ordered) - _SHOWN:,} more" if len(ordered) > _SHOWN else "")
+
+
+@dataclass(frozen=True)
+class SeenTexts:
+    """The texts of a training split.
+
+    Attributes:
+        hashes: of texts that differ in more than case and white space, sorted, [at most
+            `MOST_HASHES`] uint64; of more texts the smallest, a random sample (Broder 1997).
+    """
+
+    hashes: np.ndarray
+
+    @classmethod
+    def of(cls, train: Examples) -> "SeenTexts":
+        return cls(np.unique(_hashes(train))[:MOST_HASHES])
+
+    def count(self, rows: Examples) -> tuple[int, int]:
+        """How many rows have a text of training, and of how many this is known.
+
+        It is known of all rows, or of a random sample where training had more texts than are kept.
+        Sentences of few words, which recur by themselves, are left aside where words are tagged.
+        """
+        hashes = _hashes(rows)
+        if len(self.hashes) == MOST_HASHES:
+            hashes = hashes[hashes <= self.hashes[-1]]
+        return int(np.isin(hashes, self.hashes).sum()), len(hashes)
+
+
+def _hashes(examples: Examples) -> np.ndarray:
+    keys = [text_key(row) for row in examples]
+    if examples.words is not None:
+        keys = [key for key in keys if len(key[0].split()) >= TELLING_WORDS]
+    return np.array([_hash(key) for key in keys], dtype=np.uint64)
+
+
+def _hash(texts: Sequence[str]) -> int:
+    content = "\x1f".join(texts).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(content, digest_size=_HASH_BYTES).digest(), "big")

@@ -11,13 +11,19 @@ from dataclasses import replace
 from itertools import permutations
 
 from totune.data.examples import Columns, TaskName
-from totune.data.profiles import BESIDE_NAMES, LABEL_NAMES, TEXT_NAMES, Profile, profiles
-from totune.data.tables import Cell, Table
-from totune.data.tag_columns import Named, find_tagging, refuse_lists
-from totune.data.targets import infer_task
-from totune.data.wording import counted
+from totune.data.profiles import (
+    BESIDE_NAMES,
+    LABEL_NAMES,
+    TEXT_NAMES,
+    Profile,
+    infer_task,
+    profiles,
+)
+from totune.data.tables import Cell, SourceTable
+from totune.data.tagging.columns import NamedColumns, find_tagging, refuse_lists
 from totune.errors import DataError
 from totune.registry import did_you_mean
+from totune.text import counted
 
 PAIR_NAMES = (
     ("premise", "hypothesis"),
@@ -35,7 +41,7 @@ _MAX_RIVALS = 4
 
 
 def find_columns(
-    table: Table,
+    table: SourceTable,
     text: str | None = None,
     pair: str | None = None,
     label: str | None = None,
@@ -74,7 +80,7 @@ def find_columns(
 
 
 def find_texts(
-    table: Table, text: str | None = None, pair: str | None = None
+    table: SourceTable, text: str | None = None, pair: str | None = None
 ) -> tuple[str, str | None]:
     """Decides which columns hold the texts, where labels do not matter.
 
@@ -97,7 +103,7 @@ def find_texts(
     return _find_texts(table, profiles(table), pair, None)
 
 
-def require(table: Table, name: str, option: str) -> list[Cell]:
+def require(table: SourceTable, name: str, option: str) -> list[Cell]:
     """The cells of column `name`.
 
     Raises:
@@ -105,13 +111,13 @@ def require(table: Table, name: str, option: str) -> list[Cell]:
     """
     if name not in table.columns:
         raise DataError(
-            f"{table.source} has no column {name!r} (--{option}). "
+            f"{table.source} has no column {name!r} (`{option}`). "
             f"{did_you_mean(name, table.columns).replace('Known:', 'Its columns:')}"
         )
     return table.columns[name]
 
 
-def resolve(table: Table, column: str, option: str) -> str:
+def resolve(table: SourceTable, column: str, option: str) -> str:
     """The name of the column that `column` is the name of, or else the number, counted from 1.
 
     Raises:
@@ -123,13 +129,13 @@ def resolve(table: Table, column: str, option: str) -> str:
         return column
     if not 1 <= int(column) <= len(names):
         raise DataError(
-            f"{table.source} has no column {column} (--{option}): it has "
+            f"{table.source} has no column {column} (`{option}`): it has "
             f"{counted(len(names), 'column')}, counted from 1 ({', '.join(names)})."
         )
     return names[int(column) - 1]
 
 
-def as_named(table: Table, columns: Columns, named: Named) -> Columns:
+def as_named(table: SourceTable, columns: Columns, named: NamedColumns) -> Columns:
     """The same columns but for those that a person named for this table.
 
     Raises:
@@ -144,7 +150,7 @@ def as_named(table: Table, columns: Columns, named: Named) -> Columns:
     )
 
 
-def _resolved(table: Table, named: Named) -> dict[str, str | None]:
+def _resolved(table: SourceTable, named: NamedColumns) -> dict[str, str | None]:
     """The names of the columns that a person named."""
     found = {
         option: None if column is None else resolve(table, column, option)
@@ -158,7 +164,7 @@ def _resolved(table: Table, named: Named) -> dict[str, str | None]:
 
 
 def _find_texts(
-    table: Table, found: Mapping[str, Profile], pair: str | None, label: str | None
+    table: SourceTable, found: Mapping[str, Profile], pair: str | None, label: str | None
 ) -> tuple[str, str | None]:
     if len(table.columns) < 2:
         raise DataError(
@@ -173,10 +179,10 @@ def _find_texts(
             return both
     if not texts:
         lists = [name for name, p in found.items() if p.listed]
-        tagging = f" Lists ({', '.join(lists)}) are read with --task tagging." if lists else ""
+        tagging = f" Lists ({', '.join(lists)}) are read with `task='tagging'`." if lists else ""
         raise DataError(
             f"{table.source} has no column that looks like text. "
-            f"Name one with --text. Its columns: {', '.join(table.columns)}.{tagging}"
+            f"Name one with `text`. Its columns: {', '.join(table.columns)}.{tagging}"
         )
     partners = [p for p in texts if pair is not None and _are_sides(p.words, found[pair].words)]
     return max(partners or texts, key=_text_score).name, pair
@@ -224,12 +230,14 @@ def _with_side(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
     return tuple(parts), ""
 
 
-def _find_label(table: Table, found: Mapping[str, Profile], texts: tuple[str, str | None]) -> str:
+def _find_label(
+    table: SourceTable, found: Mapping[str, Profile], texts: tuple[str, str | None]
+) -> str:
     ranked = _ranked_labels(found, texts)
     if not ranked:
         raise DataError(
             f"{table.source} has no column that looks like labels (values that repeat, or scores) "
-            f"beside the text. Name one with --label. Its columns: {', '.join(table.columns)}."
+            f"beside the text. Name one with `label`. Its columns: {', '.join(table.columns)}."
         )
     return ranked[0]
 
@@ -262,7 +270,7 @@ def _label_score(column: Profile) -> float:
     return max(0.1, 5.0 + name_score + words - variety - 6.0 * (1 - column.filled))
 
 
-def _say(columns: Columns, named: Named, found: Mapping[str, Profile]) -> list[str]:
+def _say(columns: Columns, named: NamedColumns, found: Mapping[str, Profile]) -> list[str]:
     """Sentences on what was chosen; what a person named needs no words."""
     texts = (columns.text, columns.pair)
     read = f"Text is read from {columns.text!r}"
@@ -293,4 +301,4 @@ def _rivals(what: str, option: str, names: Sequence[str]) -> list[str]:
         return []
     shown = ", ".join(repr(name) for name in names[:_MAX_RIVALS])
     more = f" and {len(names) - _MAX_RIVALS} more" if len(names) > _MAX_RIVALS else ""
-    return [f"Other columns that could hold {what}: {shown}{more}; name one with --{option}."]
+    return [f"Other columns that could hold {what}: {shown}{more}; name one with `{option}`."]

@@ -6,15 +6,15 @@ a tag that other words have.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 
-from totune.data.tables import Cell, Table, as_cell
-from totune.data.tag_schemes import is_tag
-from totune.data.wording import counted, listed
+from totune.data.tables import Cell, Remarks, SourceTable, as_cell
+from totune.data.tagging.schemes import is_tag
 from totune.errors import DataError
+from totune.text import counted, listed
 
 DOCUMENT_MARK = "-DOCSTART-"
 DOCUMENT_COLUMN = "document"
@@ -23,14 +23,15 @@ _JUDGED = 20_000  # lines that tell how fields are separated
 _SHARE = 0.8  # of them that must be words with tags
 _NAMES = {1: ["tokens"], 2: ["tokens", "tags"], 4: ["tokens", "pos", "chunk", "tags"]}
 
-Fields = list[str]
 
+def is_conll(lines: Sequence[str]) -> bool:
+    """Whether the lines of a text file are words with span tags (IOB1, IOB2, IOBES) in sentences.
 
-def is_conll(text: str) -> bool:
-    """Whether a text file holds words with span tags (IOB1, IOB2, IOBES) in sentences."""
-    if text.lstrip().startswith(DOCUMENT_MARK):
+    A marked document, too, is recognised by it; the first lines tell.
+    """
+    lines = lines[:SAMPLE]
+    if next((line for line in lines if line.strip()), "").lstrip().startswith(DOCUMENT_MARK):
         return True
-    lines = text.removesuffix("\n").split("\n", SAMPLE)[:SAMPLE]
     words = [line for line in lines if line.strip() and not line.startswith("# ")]
     if not words or all(line.strip() for line in lines):
         return False
@@ -40,33 +41,33 @@ def is_conll(text: str) -> bool:
     return width > 1 and len(tags) >= _SHARE * len(words) and len(set(tags)) > 1
 
 
-def is_words_only(text: str) -> bool:
-    """Whether a text file holds one word per line, in sentences that blank lines separate."""
-    lines = text.strip().split("\n", SAMPLE)[:SAMPLE]
+def is_words_only(lines: Sequence[str]) -> bool:
+    """Whether lines hold one word each, in sentences that blank lines separate."""
+    lines = "\n".join(lines).strip().split("\n", SAMPLE)[:SAMPLE]
     blanks = sum(not line.strip() for line in lines)
     return all(len(line.split()) <= 1 for line in lines) and 0 < 2 * blanks < len(lines) - 1
 
 
-def read_conll(text: str, path: Path) -> Table:
+def read_conll(lines: Iterable[str], path: Path) -> SourceTable:
     """Reads sentences: a cell of a column is the JSON list of a sentence's fields.
 
     The columns are tokens, pos, chunk and tags for four fields, tokens and tags for two, else
     tokens, column2, ... and tags; and `document`, its number, where documents are marked.
 
     Args:
-        text: the file's content.
+        lines: the file's lines.
         path: named in messages.
 
     Raises:
         DataError: most sentences have a line with another number of fields than most lines.
     """
-    blocks = list(_blocks(text))
-    lines = [line for block in blocks for line in block.lines if not line.startswith("#")]
-    if not lines:
+    blocks = list(_blocks(lines))
+    words = [line for block in blocks for line in block.lines if not line.startswith("#")]
+    if not words:
         raise DataError(f"{path} holds no sentences: no line has a word.")
-    split, width = _splitter(lines[:_JUDGED])
+    split, width = _splitter(words[:_JUDGED])
     hashes = any(block.lines[0].startswith("#") for block in blocks)
-    tags = {split(line)[-1] for line in lines} if hashes else set()
+    tags = {split(line)[-1] for line in words} if hashes else set()
 
     def is_comment(line: str) -> bool:
         return line[0] == "#" and (len(split(line)) != width or split(line)[-1] not in tags)
@@ -83,13 +84,13 @@ def read_conll(text: str, path: Path) -> Table:
     marked = any(block.document for block in blocks)
     if marked:
         columns[DOCUMENT_COLUMN] = [str(sentence.document) for sentence in good]
-    return Table(
+    return SourceTable(
         source=str(path),
         columns=columns,
         rows=[sentence.line for sentence in good],
         unit="line",
         ragged=malformed,
-        warnings=tuple(warnings),
+        remarks=Remarks(warnings=warnings),
         document=DOCUMENT_COLUMN if marked else None,
     )
 
@@ -109,14 +110,14 @@ class _Sentence:
 
     line: int
     document: int
-    words: list[Fields]
+    words: list[list[str]]
     malformed: list[int]
 
 
-def _blocks(text: str) -> Iterator[_Block]:
+def _blocks(lines: Iterable[str]) -> Iterator[_Block]:
     """What blank lines and document marks separate."""
     block = _Block(1, 0)
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(lines, start=1):
         mark = line.startswith(DOCUMENT_MARK)
         if line.strip() and not mark:
             block.lines.append(line)
@@ -129,7 +130,7 @@ def _blocks(text: str) -> Iterator[_Block]:
 
 
 def _sentence(
-    block: _Block, split: Callable[[str], Fields], width: int, is_comment: Callable[[str], bool]
+    block: _Block, split: Callable[[str], list[str]], width: int, is_comment: Callable[[str], bool]
 ) -> _Sentence | None:
     """The words of a block after its comments; None if it holds comments alone."""
     comments = len(list(takewhile(is_comment, block.lines)))
@@ -139,9 +140,9 @@ def _sentence(
     return _Sentence(first, block.document, words, malformed) if words else None
 
 
-def _splitter(lines: Sequence[str]) -> tuple[Callable[[str], Fields], int]:
+def _splitter(lines: Sequence[str]) -> tuple[Callable[[str], list[str]], int]:
     """How lines are split into fields, and into how many: so that most have the same number."""
-    best: tuple[int, Callable[[str], Fields], int] = (0, _by_space, 1)
+    best: tuple[int, Callable[[str], list[str]], int] = (0, _by_space, 1)
     for split in (_by_tab, _by_space):
         (width, count), *_ = Counter(len(split(line)) for line in lines).most_common(1)
         if width > 1 and count > best[0]:
@@ -149,11 +150,11 @@ def _splitter(lines: Sequence[str]) -> tuple[Callable[[str], Fields], int]:
     return best[1], best[2]
 
 
-def _by_tab(line: str) -> Fields:
+def _by_tab(line: str) -> list[str]:
     return [part.strip(" ") for part in line.rstrip(" \t").split("\t")]
 
 
-def _by_space(line: str) -> Fields:
+def _by_space(line: str) -> list[str]:
     return [part for part in line.replace("\t", " ").split(" ") if part]
 
 

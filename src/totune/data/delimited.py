@@ -1,14 +1,14 @@
 """Delimited text: which delimiter, whether quotes quote, whether the first line is a header."""
 
 import csv
-import io
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-SAMPLE = 1000  # records that delimiter and header are judged by
+SAMPLE = 1000  # lines that the delimiter, and records that the header are judged by
+MOST_LINES = 10_000  # of a record; after them a quote that never ends is a plain one
 LONG_NAME = 8  # words from which on a first cell is a text, not a column's name
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 KNOWN_NAMES = frozenset(
@@ -17,67 +17,49 @@ KNOWN_NAMES = frozenset(
     "question rating review score sentence sentence1 sentence2 sentence_a sentence_b sentiment "
     "stars summary target text text1 text2 text_a text_b title topic tweet utterance".split()
 )
-_FIELD_LIMIT = 2**31 - 1
+_FIELD_LIMIT = 2**31 - 1  # characters of a field; csv's own limit is 131,072
+
+
+class Record(NamedTuple):
+    """One record of a delimited file.
+
+    Attributes:
+        line: the line of the file on which it starts, from 1.
+        unbalanced: whether its quotes do not match up, so that they were read as text.
+    """
+
+    line: int
+    fields: list[str]
+    unbalanced: bool = False
 
 
 @dataclass(frozen=True)
-class Records:
-    """The records of a delimited file.
+class Dialect:
+    """How a file's lines are cut into fields.
 
     Attributes:
-        fields: the fields of each record.
-        lines: the line of the file on which each record starts, from 1.
-        quoted: whether quotes were read as csv quoting.
-        unbalanced: lines whose quotes do not match up; their quotes were read as text.
+        quoted: whether quotes are read as csv quoting.
     """
 
-    fields: list[list[str]]
-    lines: list[int]
+    delimiter: str
     quoted: bool
-    unbalanced: list[int]
 
-    @property
-    def width(self) -> int:
-        """The most common number of fields."""
-        return Counter(map(len, self.fields)).most_common(1)[0][0] if self.fields else 0
+    @classmethod
+    def of(cls, lines: Sequence[str], commas: bool) -> "Dialect":
+        """Judges lines of a .csv file, or of a tab-separated one.
 
-    @property
-    def ragged(self) -> int:
-        """How many records have another number of fields than most."""
-        width = self.width
-        return sum(len(fields) != width for fields in self.fields)
+        In a csv file quotes quote, and the delimiter is comma, semicolon, tab or bar. In a
+        tab-separated file quotes are mostly plain text (as in GLUE); they count as csv quoting if
+        that gives fewer malformed records, or if fields hold doubled quotes, or if a whole column
+        is quoted.
+        """
+        if commas:
+            return cls(_delimiter(lines[:SAMPLE]), True)
+        return cls("\t", _tabs_are_quoted(lines))
 
-
-def split_commas(text: str) -> Records:
-    """Records of a .csv file: quoted, delimited by comma, semicolon, tab or bar."""
-    return _quoted(text, delimiter_of("".join(_lines(text)[:SAMPLE])))
-
-
-def delimiter_of(sample: str) -> str:
-    """What delimits the fields of a .csv file: comma, semicolon, tab or bar."""
-    best, best_share = ",", 0.0
-    for delimiter in (",", ";", "\t", "|"):
-        tried = _quoted(sample, delimiter)
-        share = 1 - tried.ragged / max(1, len(tried.fields))
-        if tried.width > 1 and share > best_share + 0.05:
-            best, best_share = delimiter, share
-    return best
-
-
-def split_tabs(text: str) -> Records:
-    """Records of a tab-separated file, whose quotes are mostly plain text (as in GLUE).
-
-    Quotes count as csv quoting if that gives fewer malformed records, or if fields hold doubled
-    quotes, or if a whole column is quoted.
-    """
-    literal = _literal(text, "\t")
-    if not re.search(r'(?:^|\t)"', text, re.MULTILINE):
-        return literal
-    if literal.ragged:
-        quoted = _quoted(text, "\t")
-        fewer = quoted.ragged + len(quoted.unbalanced) < literal.ragged
-        return quoted if fewer else literal
-    return _quoted(text, "\t") if _quotes_are_marks(literal) else literal
+    def records(self, lines: Iterable[str]) -> Iterator[Record]:
+        """Yields the records of lines, as they are asked for; blank lines are none."""
+        return _quoted(lines, self.delimiter) if self.quoted else _literal(lines, self.delimiter)
 
 
 def looks_like_data(records: Sequence[Sequence[str]], unsure: bool = False) -> bool:
@@ -98,77 +80,44 @@ def looks_like_data(records: Sequence[Sequence[str]], unsure: bool = False) -> b
     return unsure or any(len(cell.split()) >= LONG_NAME for cell in first)
 
 
-def _lines(text: str) -> list[str]:
-    """Lines with their ends, broken at line feeds alone (splitlines breaks at rarer marks too)."""
-    return io.StringIO(text, newline="\n").readlines()
+def usual_width(records: Sequence[Sequence[str]]) -> int:
+    """The most common number of fields; 0 of no records."""
+    return Counter(map(len, records)).most_common(1)[0][0] if records else 0
 
 
-def _literal(text: str, delimiter: str) -> Records:
-    fields, numbers = [], []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line:
-            fields.append(line.split(delimiter))
-            numbers.append(number)
-    return Records(fields, numbers, quoted=False, unbalanced=[])
+def _delimiter(lines: Sequence[str]) -> str:
+    best, best_share = ",", 0.0
+    for delimiter in (",", ";", "\t", "|"):
+        fields = [record.fields for record in _quoted(lines, delimiter)]
+        share = 1 - _ragged(fields) / max(1, len(fields))
+        if usual_width(fields) > 1 and share > best_share + 0.05:
+            best, best_share = delimiter, share
+    return best
 
 
-class _Cursor:
-    """Hands lines to the csv reader; can be set back to where a bad record began."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self.lines = lines
-        self.at = 0
-
-    def __iter__(self) -> "_Cursor":
-        return self
-
-    def __next__(self) -> str:
-        if self.at >= len(self.lines):
-            raise StopIteration
-        self.at += 1
-        return self.lines[self.at - 1]
+def _tabs_are_quoted(lines: Sequence[str]) -> bool:
+    if not any(line.startswith('"') or '\t"' in line for line in lines):
+        return False
+    literal = [record.fields for record in _literal(lines, "\t")]
+    ragged = _ragged(literal)
+    if not ragged:
+        return _quotes_are_marks(literal)
+    quoted = list(_quoted(lines, "\t"))
+    unbalanced = sum(record.unbalanced for record in quoted)
+    return _ragged([record.fields for record in quoted]) + unbalanced < ragged
 
 
-def _quoted(text: str, delimiter: str) -> Records:
-    """Reads csv quoting strictly; a line that breaks it is read alone, its quotes as text.
-
-    So one unbalanced quote costs at most its own row, not the file up to the next quote.
-    """
-    cursor = _Cursor(_lines(text))
-    fields: list[list[str]] = []
-    numbers: list[int] = []
-    unbalanced: list[int] = []
-    with long_fields():
-        reader = csv.reader(cursor, delimiter=delimiter, strict=True)
-        while cursor.at < len(cursor.lines):
-            start = cursor.at
-            try:
-                record = next(reader)
-            except (csv.Error, StopIteration):
-                cursor.at = start + 1
-                record = cursor.lines[start].rstrip("\n").split(delimiter)
-                unbalanced.append(start + 1)
-            if record:
-                fields.append(record)
-                numbers.append(start + 1)
-    return Records(fields, numbers, quoted=True, unbalanced=unbalanced)
+def _ragged(records: Sequence[Sequence[str]]) -> int:
+    """How many records have another number of fields than most."""
+    width = usual_width(records)
+    return sum(len(fields) != width for fields in records)
 
 
-@contextmanager
-def long_fields() -> Iterator[None]:
-    """Lifts csv's limit of 131,072 characters per field, which is global, while the block runs."""
-    before = csv.field_size_limit(_FIELD_LIMIT)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(before)
-
-
-def _quotes_are_marks(literal: Records) -> bool:
+def _quotes_are_marks(literal: Sequence[Sequence[str]]) -> bool:
     """Whether fields that begin with a quote are csv-quoted, in records that stand on one line."""
-    opened: list[tuple[int, str]] = [
+    opened = [
         (at, field)
-        for fields in literal.fields
+        for fields in literal
         for at, field in enumerate(fields)
         if field.startswith('"')
     ]
@@ -176,5 +125,61 @@ def _quotes_are_marks(literal: Records) -> bool:
     if len(closed) < 0.95 * len(opened):
         return False
     per_column = Counter(at for at, _ in closed)
-    whole_column = max(per_column.values()) >= max(2, len(literal.fields) - 1)
+    whole_column = max(per_column.values()) >= max(2, len(literal) - 1)
     return whole_column or any('""' in field[1:-1] for _, field in closed)
+
+
+def _literal(lines: Iterable[str], delimiter: str) -> Iterator[Record]:
+    return (Record(at, line.split(delimiter)) for at, line in enumerate(lines, 1) if line)
+
+
+class _LineFeed:
+    """Hands lines to the csv reader, and takes back those of a record that turns out to be none."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = iter(lines)
+        self._again: deque[str] = deque()
+        self.taken: list[str] = []
+        self.number = 0  # of the last line handed out
+
+    def __iter__(self) -> "_LineFeed":
+        return self
+
+    def __next__(self) -> str:
+        if len(self.taken) >= MOST_LINES:
+            raise csv.Error("a quote that never ends")
+        line = self._again.popleft() if self._again else next(self._lines)
+        self.taken.append(line)
+        self.number += 1
+        return f"{line}\n"
+
+    def keep_first(self) -> str:
+        """The first line of what was taken; the others come again."""
+        first, *others = self.taken
+        self._again.extendleft(reversed(others))
+        self.number -= len(others)
+        return first
+
+
+def _quoted(lines: Iterable[str], delimiter: str) -> Iterator[Record]:
+    """Reads csv quoting strictly; a line that breaks it is read alone, its quotes as text.
+
+    So one unbalanced quote costs at most its own row, not the file up to the next quote.
+    """
+    feed = _LineFeed(lines)
+    reader = csv.reader(feed, delimiter=delimiter, strict=True)
+    while True:
+        feed.taken.clear()
+        start = feed.number + 1
+        unbalanced = False
+        before = csv.field_size_limit(_FIELD_LIMIT)  # global, so lifted for one record at a time
+        try:
+            fields = next(reader)
+        except (csv.Error, StopIteration):
+            if not feed.taken:
+                return
+            fields, unbalanced = feed.keep_first().split(delimiter), True
+        finally:
+            csv.field_size_limit(before)
+        if fields:
+            yield Record(start, fields, unbalanced)

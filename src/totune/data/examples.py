@@ -5,8 +5,8 @@ came from (a file, a hub, a wheel) is kept for messages alone.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -14,6 +14,11 @@ import numpy as np
 T = TypeVar("T")
 
 SplitName = Literal["train", "dev", "test"]
+SPLIT_ALIASES: Mapping[SplitName, tuple[str, ...]] = {
+    "train": ("train", "training"),
+    "dev": ("dev", "validation", "valid", "val", "dev_matched", "validation_matched"),
+    "test": ("test", "testing"),
+}
 TaskName = Literal["classification", "regression", "tagging"]
 Label = str | float | tuple[str, ...]  # of tagging: one tag per word
 
@@ -30,6 +35,8 @@ class Examples:
         words: the words of each row where words are tagged; `texts` then joins them by spaces.
         documents: which document each row comes from; rows of one document stand together, in
             order. None where documents are not known.
+        whole: whether each row stands for itself, where the others are parts of such rows (phrases
+            of a sentence) that only training sees; None where all do.
         rows: where each row stood in its source, for messages ("train.csv row 12").
     """
 
@@ -39,6 +46,7 @@ class Examples:
     rows: tuple[int, ...] = ()
     words: tuple[tuple[str, ...], ...] | None = None
     documents: tuple[int, ...] | None = None
+    whole: tuple[bool, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -59,14 +67,18 @@ class Examples:
     def take(self, indices: Sequence[int] | np.ndarray) -> "Examples":
         """The rows at `indices`, in that order."""
         at = [int(i) for i in indices]
-        return replace(
-            self,
-            texts=_taken(self.texts, at),
-            labels=None if self.labels is None else _taken(self.labels, at),
-            pairs=None if self.pairs is None else _taken(self.pairs, at),
-            rows=_taken(self.rows, at) if self.rows else (),
-            words=None if self.words is None else _taken(self.words, at),
-            documents=None if self.documents is None else _taken(self.documents, at),
+
+        def taken(column: tuple[T, ...] | None) -> tuple[T, ...] | None:
+            return None if column is None else tuple(column[i] for i in at)
+
+        return Examples(
+            texts=tuple(self.texts[i] for i in at),
+            labels=taken(self.labels),
+            pairs=taken(self.pairs),
+            rows=tuple(self.rows[i] for i in at) if self.rows else (),
+            words=taken(self.words),
+            documents=taken(self.documents),
+            whole=taken(self.whole),
         )
 
     def digest(self) -> str:
@@ -85,8 +97,17 @@ class Examples:
         return hasher.hexdigest()[:32]
 
 
-def _taken(column: tuple[T, ...], at: Sequence[int]) -> tuple[T, ...]:
-    return tuple(column[i] for i in at)
+def classes_of(label: Label) -> tuple[str | float, ...]:
+    """What a label is made of: one class or score, or the tag of each word."""
+    return label if isinstance(label, tuple) else (label,)
+
+
+def split_of(name: str) -> SplitName | None:
+    """Which split a file's stem or a hub's split name stands for, if any."""
+    for split, aliases in SPLIT_ALIASES.items():
+        if name.lower() in aliases:
+            return split
+    return None
 
 
 @dataclass(frozen=True)

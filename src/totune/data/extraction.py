@@ -1,39 +1,29 @@
 """From a table to examples: what cannot be used is left out, and counted with its place."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
 
 from totune.data.columns import require
-from totune.data.documents import number_documents
-from totune.data.examples import Columns, Examples, Label
-from totune.data.tables import Cell, Table
-from totune.data.targets import classes_of, read_labels
-from totune.data.wording import counted
+from totune.data.delimited import NUMBER
+from totune.data.examples import Columns, Examples, Label, TaskName, classes_of
+from totune.data.tables import Cell, Remarks, SourceTable, read_tags
 from totune.errors import DataError
+from totune.text import counted
 
 MAX_CHARACTERS = 100_000  # of one text; no encoder here reads more than a fraction of it
+_CUT = f"cut to the first {MAX_CHARACTERS:,} characters"
 
 
-@dataclass(frozen=True)
-class Extracted:
-    """The usable rows of a table, with what to say of the others.
-
-    Attributes:
-        examples: the rows, those of one document together.
-        warnings: what was lost or changed, with places.
-        notes: what was left out without loss.
-        whole: rows that stand for themselves, the others being parts of them that only training
-            sees (phrases of a sentence); None where all do.
-    """
-
-    examples: Examples
-    warnings: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    whole: frozenset[int] | None = None
-
-
-def extract(table: Table, columns: Columns) -> Extracted:
+def extract(table: SourceTable, columns: Columns, remarks: Remarks) -> Examples:
     """The rows of `table` that have their texts and their label.
+
+    Args:
+        table: the rows.
+        columns: of texts and labels.
+        remarks: is told what was left out or changed, with places.
 
     Raises:
         DataError: a column is missing or no row is usable.
@@ -47,8 +37,10 @@ def extract(table: Table, columns: Columns) -> Extracted:
     without_text = set(empty)
     unlabelled = [i for i, label in enumerate(labels) if label is None and i not in without_text]
     blank = table.blanks.get(columns.label or "")
-    notes = [] if blank is None else _blank(table, blank, len(unlabelled))
-    warnings = [
+    left = Remarks()
+    if blank is not None and unlabelled:
+        left.notes.append(f"{table.source}: {counted(len(unlabelled), f'{blank} row')} left out.")
+    left.warnings += [
         *left_out(table, empty, f"row without {_text_names(columns)}"),
         *left_out(table, [] if blank else unlabelled, f"row without a usable {columns.label!r}"),
         *left_out(table, sorted(long | long_pairs), "text", _CUT),
@@ -56,21 +48,24 @@ def extract(table: Table, columns: Columns) -> Extracted:
     dropped = without_text | set(unlabelled)
     kept = [i for i in range(len(table)) if i not in dropped]
     if not kept:
-        raise DataError(f"{table.source} holds no usable row. " + " ".join([*notes, *warnings]))
+        raise nothing_left(table, left)
+    remarks.add(left)
     documents = table.columns.get(columns.document or "")
-    whole = Examples(
+    whole = table.whole
+    return Examples(
         texts=tuple(texts),
         pairs=None if pairs is None else tuple(pairs),
         labels=tuple("" if label is None else label for label in labels),
         rows=tuple(table.rows),
         documents=None if documents is None else number_documents(documents),
-    )
-    units = table.whole
-    return Extracted(
-        whole.take(kept),
-        tuple(warnings),
-        tuple(notes),
-        None if units is None else frozenset(at for at, i in enumerate(kept) if i in units),
+        whole=None if whole is None else tuple(i in whole for i in range(len(table))),
+    ).take(kept)
+
+
+def nothing_left(table: SourceTable, left: Remarks) -> DataError:
+    """The error of a table of which every row was left out."""
+    return DataError(
+        f"{table.source} holds no usable row. " + " ".join([*left.notes, *left.warnings])
     )
 
 
@@ -82,7 +77,9 @@ def clean_text(cell: Cell) -> tuple[str, bool]:
     return text[:MAX_CHARACTERS], len(text) > MAX_CHARACTERS
 
 
-def has_labels(table: Table, columns: Columns, known: frozenset[str | float] | None = None) -> bool:
+def has_labels(
+    table: SourceTable, columns: Columns, known: frozenset[str | float] | None = None
+) -> bool:
     """Whether a split is labelled: it has the column, and more in it than one placeholder.
 
     Args:
@@ -100,7 +97,9 @@ def has_labels(table: Table, columns: Columns, known: frozenset[str | float] | N
     return bool(values) and not placeholder
 
 
-def left_out(table: Table, indices: Sequence[int], what: str, done: str = "left out") -> list[str]:
+def left_out(
+    table: SourceTable, indices: Sequence[int], what: str, done: str = "left out"
+) -> list[str]:
     """A sentence on rows that cannot be used as they are, if there are any: how many and where."""
     if not indices:
         return []
@@ -109,7 +108,35 @@ def left_out(table: Table, indices: Sequence[int], what: str, done: str = "left 
     return [f"{table.source}: {counts}, {done} ({table.place(indices)})."]
 
 
-_CUT = f"cut to the first {MAX_CHARACTERS:,} characters"
+def read_labels(cells: Sequence[Cell], task: TaskName) -> list[Label | None]:
+    """Each cell as a label: a class name, a score, or a tuple of tags; None where there is none.
+
+    A class that is a whole number is written without a point, so that "1.0" and "1" agree.
+    """
+    if task == "tagging":
+        return [read_tags(cell) for cell in cells]
+    stripped = [(cell or "").strip() for cell in cells]
+    return [_score(cell) if task == "regression" else _class_name(cell) for cell in stripped]
+
+
+def number_documents(cells: Sequence[Cell]) -> tuple[int, ...]:
+    """Numbers documents from 0 in the order they come; a row without a value is its own."""
+    numbers: dict[str | int, int] = {}
+    keys = [at if cell is None else cell for at, cell in enumerate(cells)]
+    return tuple(numbers.setdefault(key, len(numbers)) for key in keys)
+
+
+def stand_together(documents: Sequence[int]) -> bool:
+    """Whether no document is interrupted by another."""
+    return len(list(groupby(documents))) == len(set(documents))
+
+
+def gather(examples: Examples) -> Examples:
+    """The same rows with those of one document together, documents and rows in their order."""
+    documents = examples.documents
+    if documents is None or stand_together(documents):
+        return examples
+    return examples.take(np.argsort(np.asarray(documents), kind="stable"))
 
 
 def _texts(cells: Sequence[Cell]) -> tuple[list[str], set[int]]:
@@ -117,7 +144,7 @@ def _texts(cells: Sequence[Cell]) -> tuple[list[str], set[int]]:
     return [text for text, _ in cleaned], {i for i, (_, cut) in enumerate(cleaned) if cut}
 
 
-def _labels(table: Table, columns: Columns) -> list[Label | None]:
+def _labels(table: SourceTable, columns: Columns) -> list[Label | None]:
     assert columns.label is not None
     cells = require(table, columns.label, "label")
     labels = read_labels(cells, columns.task)
@@ -125,8 +152,8 @@ def _labels(table: Table, columns: Columns) -> list[Label | None]:
         shown = next((cell for cell in cells if cell), "nothing")
         raise DataError(
             f"{table.source}: regression needs numbers, but column {columns.label!r} holds none "
-            f"(the first value is {shown[:40]!r}). Name another with --label, or --task "
-            "classification."
+            f"(the first value is {shown[:40]!r}). Name another with `label`, or choose "
+            "`task='classification'`."
         )
     return labels
 
@@ -137,5 +164,12 @@ def _text_names(columns: Columns) -> str:
     return f"text in {columns.text!r} or {columns.pair!r}"
 
 
-def _blank(table: Table, name: str, count: int) -> list[str]:
-    return [f"{table.source}: {counted(count, f'{name} row')} left out."] if count else []
+def _score(cell: str) -> float | None:
+    value = float(cell) if NUMBER.fullmatch(cell) else math.nan
+    return value if math.isfinite(value) else None
+
+
+def _class_name(cell: str) -> str | None:
+    if NUMBER.fullmatch(cell) and "." in cell and float(cell).is_integer():
+        return str(int(float(cell)))
+    return cell or None

@@ -1,12 +1,16 @@
-"""From a path to text: decompresses, decodes, and names what is wrong with a file."""
+"""From a path to the lines of a file: unpacks, decodes, and names what is wrong with it."""
 
+import codecs
 import difflib
 import gzip
 import io
 import lzma
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePath
+from typing import IO, Any
 
 from totune.errors import DataError
 
@@ -16,7 +20,9 @@ TABLE_SUFFIXES = (
     *CONLL_SUFFIXES,
 )
 PACKED_SUFFIXES = (".gz", ".xz", ".zip")
-_BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_HEAD = 1 << 16  # bytes that tell the encoding and how lines end
+_AROUND = 20  # bytes on both sides of a wrong one that a message shows
+_BAD_PACKING = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError)
 
 
 def table_suffix(name: str) -> str | None:
@@ -37,51 +43,66 @@ def table_stem(name: str) -> str:
     return path.stem if path.suffix.lower() in TABLE_SUFFIXES else path.name
 
 
-def read_bytes(path: Path) -> tuple[bytes, str]:
-    """The unpacked content of a file and its format's suffix.
+def table_format(path: Path) -> str:
+    """The suffix of a file's format; of an archive, that of the table it holds.
 
     Raises:
-        DataError: the file is missing, a folder, unreadable, empty, badly packed, or of no known
-            format.
+        DataError: the file is missing, of no known format, or an archive of anything else than one
+            table.
     """
-    packed = _read(path)
-    if not packed:
-        raise DataError(f"{path} is empty (0 bytes). Is the download or export complete?")
+    if not path.exists():
+        raise missing_file(path)
     suffix = table_suffix(path.name)
     if suffix is None:
         raise DataError(
             f"{path} is of no known format: its name should end in one of "
             f"{', '.join(TABLE_SUFFIXES)}, with {', '.join(PACKED_SUFFIXES)} after it if packed."
         )
-    content, suffix = _unpack(packed, path, suffix)
-    if not content:
-        raise DataError(f"{path} is empty: 0 bytes once unpacked.")
-    return content, suffix
+    if path.suffix.lower() == ".zip":
+        with _naming_faults(path), zipfile.ZipFile(path) as archive:
+            return table_suffix(_only_table(archive, path)) or ""
+    return suffix
 
 
-def decode(content: bytes, path: Path, encoding: str | None) -> str:
-    """The text of a file, without byte order mark, lines ended by line feeds alone.
+@contextmanager
+def unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a file, packed or not, as they are asked for.
+
+    Raises:
+        DataError: the file is missing, unreadable, badly packed or empty.
+    """
+    if not path.exists():
+        raise missing_file(path)
+    with _naming_faults(path), _opened(path) as file:
+        if not file.peek(1):
+            raise DataError(
+                f"{path} is empty (it holds no text). Is the download or export complete?"
+            )
+        yield file
+
+
+def read_lines(path: Path, encoding: str | None = None) -> Iterator[str]:
+    """Yields every line without its end; never holds more than one and a small buffer.
 
     Args:
-        content: the unpacked bytes.
-        path: named in messages.
+        path: a text file, packed or not.
         encoding: None for UTF-8 (or UTF-16 where a byte order mark says so).
 
     Raises:
-        DataError: a byte does not fit the encoding, or Python does not know it.
+        DataError: the file is missing, damaged or empty, a byte does not fit the encoding, or there
+            is no such encoding.
     """
-    used = encoding or _BYTE_ORDER_MARKS.get(content[:2], "utf-8")
-    try:
-        text = content.decode(used)
-    except LookupError:
-        raise DataError(
-            f"There is no encoding called {encoding!r}; utf-8, windows-1252, latin-1 and utf-16 "
-            "are common ones."
-        ) from None
-    except UnicodeDecodeError as error:
-        raise DataError(_undecodable(content, path, used, error.start)) from None
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    return text.replace("\r", " " if "\n" in text else "\n")
+    with unpacked(path) as file:
+        head: bytes = file.peek(_HEAD)  # type: ignore[attr-defined]
+        used = _codec(encoding, head)
+        old_mac = b"\r" in head and b"\n" not in head
+        text = io.TextIOWrapper(file, encoding=used, newline=None if old_mac else "\n")
+        try:
+            for number, line in enumerate(text):
+                line = line if number else line.removeprefix("\ufeff")
+                yield line.removesuffix("\n").removesuffix("\r").replace("\r", " ")
+        except UnicodeError as error:
+            raise DataError(_undecodable(path, used, error)) from None
 
 
 def missing_file(path: Path) -> DataError:
@@ -95,33 +116,34 @@ def missing_file(path: Path) -> DataError:
     return DataError(f"There is no file or folder {path}.{hint}")
 
 
-def _read(path: Path) -> bytes:
-    if not path.exists():
-        raise missing_file(path)
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    kind = path.suffix.lower()
+    if kind == ".zip":
+        with zipfile.ZipFile(path) as archive, archive.open(_only_table(archive, path)) as member:
+            yield member
+        return
+    openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+    with openers.get(kind, open)(path, "rb") as file:
+        yield file
 
 
-def _unpack(packed: bytes, path: Path, suffix: str) -> tuple[bytes, str]:
+@contextmanager
+def _naming_faults(path: Path) -> Iterator[None]:
+    """Makes what opening and unpacking raise one message."""
     kind = path.suffix.lower()
     try:
-        if kind == ".gz":
-            return gzip.decompress(packed), suffix
-        if kind == ".xz":
-            return lzma.decompress(packed), suffix
-        if kind == ".zip":
-            return _only_member(packed, path)
-    except (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError) as bad:
+        yield
+    except (OSError, *_BAD_PACKING) as error:
+        if kind not in PACKED_SUFFIXES:
+            reason = getattr(error, "strerror", None) or error
+            raise DataError(f"{path} cannot be read: {reason}.") from None
         raise DataError(
-            f"{path} cannot be unpacked as {kind} ({bad}): it is damaged, incomplete or misnamed."
+            f"{path} cannot be unpacked as {kind} ({error}): it is damaged, incomplete or misnamed."
         ) from None
-    return packed, suffix
 
 
-def _only_member(packed: bytes, path: Path) -> tuple[bytes, str]:
-    archive = zipfile.ZipFile(io.BytesIO(packed))
+def _only_table(archive: zipfile.ZipFile, path: Path) -> str:
     names = [n for n in archive.namelist() if table_suffix(n) and not n.startswith("__MACOSX")]
     if len(names) != 1:
         held = ", ".join(names or archive.namelist()) or "nothing"
@@ -129,15 +151,41 @@ def _only_member(packed: bytes, path: Path) -> tuple[bytes, str]:
             f"{path} should hold exactly one table ({', '.join(TABLE_SUFFIXES)}) but holds: {held}."
             " Unpack it and name the file or the folder."
         )
-    return archive.read(names[0]), table_suffix(names[0]) or ""
+    return names[0]
 
 
-def _undecodable(content: bytes, path: Path, encoding: str, at: int) -> str:
-    line = content.count(b"\n", 0, at) + 1
-    around = content[max(0, at - 20) : at + 20].split(b"\n")
-    guess = b" ".join(around).decode("windows-1252", "replace").strip()
-    return (
-        f"{path} is not {encoding.upper()}: line {line:,} holds byte 0x{content[at]:02X} "
-        f"(byte {at + 1:,} of the unpacked file). Name its encoding, for example "
-        f"--encoding windows-1252, which would read it as {guess!r}."
-    )
+def _codec(encoding: str | None, head: bytes) -> str:
+    """The codec of a text file, by its name or else by its first bytes."""
+    marked = head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    used = encoding or ("utf-16" if marked else "utf-8")
+    try:
+        io.TextIOWrapper(io.BytesIO(), encoding=used)  # refuses codecs that are not of text, too
+    except LookupError:
+        raise DataError(
+            f"There is no encoding called {encoding!r}; utf-8, windows-1252, latin-1 and utf-16 "
+            "are common ones."
+        ) from None
+    return "utf-16-le" if codecs.lookup(used).name == "utf-16" and not marked else used
+
+
+def _undecodable(path: Path, encoding: str, error: UnicodeError) -> str:
+    """What does not fit, and where: text is decoded in blocks, so its line is looked for anew."""
+    name = encoding.upper()
+    if codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")):
+        return f"{path} is not {name} ({error}). Name its encoding, or convert it to UTF-8."
+    offset = 0
+    with unpacked(path) as file:
+        for number, line in enumerate(file, 1):
+            try:
+                line.decode(encoding)
+            except UnicodeDecodeError as found:
+                at = found.start
+                guess = line[max(0, at - _AROUND) : at + _AROUND].decode("windows-1252", "replace")
+                return (
+                    f"{path} is not {name}: line {number:,} holds byte 0x{line[at]:02X} (byte "
+                    f"{offset + at + 1:,} of the unpacked file). Name its encoding, for example "
+                    f"`encoding='windows-1252'`, which would read it as {guess.strip()!r}; or "
+                    "convert it, for example with iconv -f windows-1252 -t utf-8."
+                )
+            offset += len(line)
+    return f"{path} is not {name} ({error}). Name its encoding, or convert it to UTF-8."

@@ -9,17 +9,16 @@ from typing import Any
 
 from totune.data.columns import as_named, require
 from totune.data.examples import Columns, Examples, Label
-from totune.data.extraction import clean_text
-from totune.data.files import decode, missing_file, read_bytes, table_suffix
+from totune.data.extraction import clean_text, read_labels
+from totune.data.files import missing_file, read_lines, table_suffix
 from totune.data.readers import read_table
 from totune.data.sst import is_trees
-from totune.data.tables import Cell, Table
-from totune.data.tag_columns import Named
-from totune.data.tag_inputs import refuse_ragged, sentences, sentences_of_file
-from totune.data.tag_schemes import Scheme
-from totune.data.targets import read_labels
-from totune.data.wording import counted, listed
+from totune.data.tables import Cell, SourceTable
+from totune.data.tagging.columns import NamedColumns
+from totune.data.tagging.schemes import Scheme
+from totune.data.tagging.sentences import refuse_ragged, sentences, sentences_of_file
 from totune.errors import DataError
+from totune.text import counted, listed
 
 Text = str | Sequence[str]  # a list of words, or a pair
 _SHOWN = 5  # columns that a message names
@@ -30,7 +29,7 @@ def read_inputs(
     inputs: str | Path | Sequence[str] | Sequence[tuple[str, str]] | Sequence[Sequence[str]],
     columns: Columns,
     *,
-    named: Named | None = None,
+    named: NamedColumns | None = None,
     encoding: str | None = None,
     tag_scheme: Scheme = "iob2",
     labelled: bool = False,
@@ -67,9 +66,8 @@ def read_inputs(
     if columns.task == "tagging":
         return sentences_of_file(path, columns, named, encoding, tag_scheme)
     if table_suffix(path.name) == ".txt":
-        text = decode(read_bytes(path)[0], path, encoding)
-        lines = text.removesuffix("\n").split("\n")
-        if is_trees(text):
+        lines = list(read_lines(path, encoding))
+        if is_trees(lines):
             sentences_alone = read_table(path, encoding).without_parts()
             known = replace(columns, text="sentence")
             return _from_table(sentences_alone, known, named, labelled)
@@ -188,7 +186,9 @@ def _from_lines(lines: Sequence[str], path: Path, columns: Columns) -> Examples:
     return _examples([parts[0] for parts in split], [parts[1] for parts in split], numbers)
 
 
-def _from_table(table: Table, columns: Columns, named: Named, labelled: bool) -> Examples:
+def _from_table(
+    table: SourceTable, columns: Columns, named: NamedColumns, labelled: bool
+) -> Examples:
     refuse_ragged(table)
     columns = as_named(table, columns, named)
     labels = _labels(table, columns)
@@ -205,7 +205,7 @@ def _from_table(table: Table, columns: Columns, named: Named, labelled: bool) ->
     return replace(examples.take(present), labels=found)
 
 
-def _labels(table: Table, columns: Columns) -> list[Label | None]:
+def _labels(table: SourceTable, columns: Columns) -> list[Label | None]:
     cells = table.columns.get(columns.label or "")
     return [] if cells is None else read_labels(cells, columns.task)
 

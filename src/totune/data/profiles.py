@@ -1,16 +1,18 @@
 """What the columns of a table hold, measured: the evidence that column detection judges by."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from totune.data.delimited import NUMBER
-from totune.data.tables import Cell, Table
-from totune.data.word_lists import read_words
+from totune.data.examples import TaskName
+from totune.data.tables import Cell, SourceTable, read_words
 
 SAMPLE = 5000  # rows, evenly spread, that a profile looks at
+MAX_NUMBERED_CLASSES = 20  # whole numbers with more different values are scores
+NUMERIC_SHARE = 0.95  # share of numbers from which on a column is numeric, the rest being dirt
 TEXT_NAMES = frozenset(
     "text sentence content review tweet comment body message document utterance post question "
     "title headline description phrase string summary passage premise paragraph abstract "
@@ -107,6 +109,17 @@ def profile(name: str, cells: Sequence[Cell]) -> Profile:
     )
 
 
-def profiles(table: Table) -> Mapping[str, Profile]:
+def profiles(table: SourceTable) -> Mapping[str, Profile]:
     """The profile of every column, in the table's order."""
     return {name: profile(name, cells) for name, cells in table.columns.items()}
+
+
+def infer_task(cells: Iterable[Cell]) -> TaskName:
+    """Classification for words and for few different whole numbers, regression for scores."""
+    values = [cell.strip() for cell in cells if cell is not None and cell.strip()]
+    numbers = [float(value) for value in values if NUMBER.fullmatch(value)]
+    if not numbers or len(numbers) < NUMERIC_SHARE * len(values):
+        return "classification"
+    whole = all(number.is_integer() for number in numbers)
+    few = len(set(numbers)) <= MAX_NUMBERED_CLASSES
+    return "classification" if whole and few else "regression"

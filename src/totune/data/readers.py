@@ -1,18 +1,50 @@
-"""Readers: one function from a file of any known format to a table."""
+"""Readers: rows of a file of any known format, one after the other or all at once.
+
+A file that is read row by row is never held: its delimiter, quoting, header and columns are judged
+by its first thousand lines, and what does not fit them later is an error. A file that is read whole
+is judged whole, and rows that do not fit are left out and remarked. CoNLL columns and sentiment
+trees are always read whole, for a sentence's fields and a phrase's repetitions follow from the
+whole file.
+"""
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from totune.data import delimited
 from totune.data.conll import is_conll, read_conll
-from totune.data.delimited import Records, looks_like_data, split_commas, split_tabs
-from totune.data.files import CONLL_SUFFIXES, decode, read_bytes
+from totune.data.delimited import Dialect, Record, looks_like_data, usual_width
+from totune.data.files import (
+    CONLL_SUFFIXES,
+    PACKED_SUFFIXES,
+    read_lines,
+    table_format,
+    unpacked,
+)
 from totune.data.sst import is_trees, read_trees
-from totune.data.tables import Cell, Table, as_cell, table_of
-from totune.data.wording import counted, listed
+from totune.data.tables import (
+    Cell,
+    NumberedCells,
+    Remarks,
+    RowReader,
+    SourceTable,
+    TableRows,
+    as_cell,
+    table_of,
+)
 from totune.errors import DataError
+from totune.text import counted, first_line, listed
+
+STREAMED = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet")
+TEXT = "text"  # the only column of a file of lines
+_JSON = '{"text": "...", "label": "..."}'
+_BATCH = 1000  # rows of a parquet file that are read at once
+_BUFFER = 1 << 20  # bytes, likewise; without, a column of a whole row group
+
+Lines = Callable[[], Iterable[str]]
 
 
 def read_table(
@@ -20,8 +52,8 @@ def read_table(
     encoding: str | None = None,
     header: bool | None = None,
     headerless: bool = False,
-) -> Table:
-    """Reads a csv, tsv, txt (tab-separated), json lines or parquet file, packed or not.
+) -> SourceTable:
+    """All rows of a csv, tsv, txt (tab-separated), json lines or parquet file, packed or not.
 
     A txt or tsv file may also hold CoNLL columns, a txt file sentiment trees: their content tells.
 
@@ -35,142 +67,286 @@ def read_table(
     Raises:
         DataError: the file cannot be read, holds no rows, or most of its rows are malformed.
     """
-    content, suffix = read_bytes(path)
-    if suffix == ".parquet":
-        table = _read_parquet(content, path)
-    else:
-        text = decode(content, path, encoding)
-        if suffix in (".jsonl", ".ndjson", ".json"):
-            table = _read_json(text, path)
-        else:
-            table = _read_lines(text, path, suffix, header, headerless)
+    table = _open_whole(path, encoding, header, headerless).table()
     if not len(table):
         raise DataError(f"{path} holds no rows" + (", only a header." if table.columns else "."))
     return table
 
 
-def _read_lines(text: str, path: Path, suffix: str, header: bool | None, headerless: bool) -> Table:
-    if suffix in CONLL_SUFFIXES or (suffix in (".txt", ".tsv") and is_conll(text)):
-        return read_conll(text, path)
-    if suffix == ".txt" and is_trees(text):
-        return read_trees(text, path)
-    records = split_commas(text) if suffix == ".csv" else split_tabs(text)
-    return table_of_records(records, path, header, headerless)
+def _open_whole(
+    path: Path, encoding: str | None, header: bool | None, headerless: bool
+) -> RowReader:
+    suffix = table_format(path)
+    if suffix == ".parquet":
+        return ParquetRows(path)
+    lines = list(read_lines(path, encoding))
+    if suffix in (".jsonl", ".ndjson", ".json"):
+        is_array = next((line for line in lines if line.strip()), "").lstrip().startswith("[")
+        return TableRows(_read_array(lines, path)) if is_array else JsonRows(path, lambda: lines)
+    if suffix in CONLL_SUFFIXES or (suffix in (".txt", ".tsv") and is_conll(lines)):
+        return TableRows(read_conll(lines, path))
+    if suffix == ".txt" and is_trees(lines):
+        return TableRows(read_trees(lines, path))
+    return DelimitedRows(path, lambda: lines, lines, suffix == ".csv", header, headerless)
 
 
-def _read_parquet(content: bytes, path: Path) -> Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def open_rows(
+    path: Path,
+    encoding: str | None = None,
+    text: str = TEXT,
+    like: SourceTable | None = None,
+) -> RowReader:
+    """The rows of a file, which is not held if it is of a format in `STREAMED`.
 
-    try:
-        data = pq.read_table(io.BytesIO(content))
-        columns = {
-            name: [as_cell(value) for value in data.column(at).to_pylist()]
-            for at, name in enumerate(data.column_names)
+    Args:
+        path: a file of any known format. The lines of a .txt file are texts, unless the first one
+            names the column `text`; a .tsv file is a table.
+        encoding: of a text file; UTF-8 if None.
+        text: the column of texts, where a .txt file is a table.
+        like: the sample of the first file of the same folder, which tells whether there are
+            headers.
+
+    Raises:
+        DataError: the first rows cannot be read.
+    """
+    suffix = table_format(path)
+    if suffix == ".parquet":
+        return ParquetRows(path)
+    if suffix not in STREAMED:
+        return _open_whole(path, encoding, None, False)
+
+    def lines() -> Iterator[str]:
+        return read_lines(path, encoding)
+
+    if suffix in (".jsonl", ".ndjson"):
+        return JsonRows(path, lines)
+    if suffix == ".txt" and _holds_lines(lines, text, like):
+        return LineRows(path, lines)
+    head = list(islice(lines(), delimited.SAMPLE))
+    return DelimitedRows(path, lines, head, suffix == ".csv", None if like is None else like.header)
+
+
+def _holds_lines(lines: Lines, text: str, like: SourceTable | None) -> bool:
+    """Whether a .txt file is no table: what the first of a folder is, all are."""
+    if like is not None:
+        return not like.header and list(like.columns) == [TEXT]
+    return text not in next(iter(lines())).split("\t")
+
+
+class LineRows(RowReader):
+    """The lines of a text file, each a text."""
+
+    def __init__(self, path: Path, lines: Lines) -> None:
+        self.source, self._lines = str(path), lines
+
+    def rows(self, columns: Sequence[str]) -> Iterator[NumberedCells]:
+        return ((number, [line]) for number, line in enumerate(self._lines(), 1))
+
+    def table(self, most: int | None = None) -> SourceTable:
+        lines: list[Cell] = list(islice(self._lines(), most))
+        return SourceTable(
+            self.source, {TEXT: lines}, range(1, len(lines) + 1), "line", header=False
+        )
+
+
+class DelimitedRows(RowReader):
+    """The records of a delimited file.
+
+    Args:
+        path: named in messages.
+        lines: gives the file's lines anew.
+        judged: those that delimiter, quoting and header follow from.
+        commas: whether it is a .csv file, not a tab-separated one.
+        header: whether the first line names the columns; None to judge by its content.
+        headerless: the judgement where the content does not tell.
+
+    Raises:
+        DataError: every line is blank.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        lines: Lines,
+        judged: Sequence[str],
+        commas: bool,
+        header: bool | None = None,
+        headerless: bool = False,
+    ) -> None:
+        self.source, self._lines = str(path), lines
+        self._dialect = Dialect.of(judged, commas)
+        records = (record.fields for record in self._dialect.records(judged))
+        first = list(islice(records, delimited.SAMPLE))
+        if not first:
+            raise DataError(f"{path} holds no rows: every line is blank.")
+        self._header = not looks_like_data(first, headerless) if header is None else header
+        self._names = _column_names(first if self._header else [*first, *records], self._header)
+
+    def rows(self, columns: Sequence[str]) -> Iterator[NumberedCells]:
+        at = [self._names.index(name) for name in columns]
+        width = len(self._names)
+        for line, fields, _ in islice(self._records(), int(self._header), None):
+            if len(fields) != width:
+                raise DataError(
+                    f"{self.source} line {line:,} has {counted(len(fields), 'field')}, not {width},"
+                    " so its text cannot be told. Correct the line, or the delimiter and quoting "
+                    "of the file; what was finished before it stays."
+                )
+            yield line, [fields[place] for place in at]
+
+    def table(self, most: int | None = None) -> SourceTable:
+        records = list(islice(self._records(), None if most is None else most + self._header))
+        body = records[int(self._header) :]
+        width = len(self._names)
+        good = [record for record in body if len(record.fields) == width]
+        ragged = [record.line for record in body if len(record.fields) != width]
+        columns: dict[str, list[Cell]] = {
+            name: [record.fields[at] for record in good] for at, name in enumerate(self._names)
         }
-    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError: text that is not UTF-8
-        reason = str(error).splitlines()[0]
-        raise DataError(f"{path} cannot be read as parquet: {reason}") from None
-    return Table(str(path), columns, range(1, data.num_rows + 1))
+        return SourceTable(
+            source=self.source,
+            columns=columns,
+            rows=[record.line for record in good],
+            unit="line",
+            header=self._header,
+            ragged=tuple(ragged),
+            remarks=self._remarks(records, ragged),
+        )
+
+    def _records(self) -> Iterator[Record]:
+        """All records, the header first if there is one."""
+        return self._dialect.records(self._lines())
+
+    def _remarks(self, records: Sequence[Record], ragged: Sequence[int]) -> Remarks:
+        """What was left out; raises `DataError` where that is the majority."""
+        remarks = Remarks()
+        width, count = len(self._names), len(records) - self._header
+        if not self._header:
+            remarks.notes.append(
+                f"{self.source} has no header line, so its columns are called column1 to "
+                f"column{width}."
+            )
+        if ragged:
+            message = (
+                f"{self.source}: of {counted(count, 'row')}, {len(ragged):,} did not have "
+                f"{width} fields ({listed(ragged, 'line')})"
+            )
+            if 2 * len(ragged) > count:
+                raise DataError(f"{message}. Check the delimiter, the quoting and the header line.")
+            remarks.warnings.append(f"{message}; left out.")
+        unbalanced = [record.line for record in records if record.unbalanced]
+        if unbalanced:
+            remarks.warnings.append(
+                f"{self.source}: quotes do not match up in {counted(len(unbalanced), 'row')} "
+                f"({listed(unbalanced, 'line')}); there they were read as text."
+            )
+        return remarks
 
 
-def _read_json(text: str, path: Path) -> Table:
-    if text.lstrip().startswith("["):
-        rows = _parse(text, path, first_line=1)
-        return table_of(_objects(rows, path, "item"), str(path), range(1, len(rows) + 1), "item")
-    lines = [(at, line) for at, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    rows = [_parse(line, path, at) for at, line in lines]
-    numbers = [at for at, _ in lines]
-    return table_of(_objects(rows, path, "line", numbers), str(path), numbers, "line")
+def _column_names(records: Sequence[Sequence[str]], header: bool) -> list[str]:
+    """The columns' names, unique."""
+    if not header:
+        return [f"column{at}" for at in range(1, usual_width(records) + 1)]
+    names: list[str] = []
+    for at, given in enumerate(records[0], start=1):
+        name = given.strip() or f"column{at}"
+        names.append(f"{name}.{at}" if name in names else name)
+    return names
 
 
-def _parse(text: str, path: Path, first_line: int) -> Any:
+class JsonRows(RowReader):
+    """The objects of a json lines file, one per line."""
+
+    def __init__(self, path: Path, lines: Lines) -> None:
+        self.source, self._lines = str(path), lines
+
+    def rows(self, columns: Sequence[str]) -> Iterator[NumberedCells]:
+        for number, row in self._objects():
+            yield number, [as_cell(row.get(name)) for name in columns]
+
+    def table(self, most: int | None = None) -> SourceTable:
+        numbered = list(islice(self._objects(), most))
+        numbers = [number for number, _ in numbered]
+        return table_of((row for _, row in numbered), self.source, numbers, "line")
+
+    def _objects(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        for number, line in enumerate(self._lines(), 1):
+            if line.strip():
+                row = _parse(line, self.source, number)
+                yield number, _as_object(row, f"{self.source} line {number:,}")
+
+
+def _read_array(lines: Sequence[str], path: Path) -> SourceTable:
+    """The objects of a json file that is one array."""
+    items = _parse("\n".join(lines), str(path), 1)
+    rows = [_as_object(item, f"{path} item {at:,}") for at, item in enumerate(items, 1)]
+    return table_of(rows, str(path), range(1, len(rows) + 1), "item")
+
+
+def _parse(text: str, source: str, first: int) -> Any:
+    """The value of a JSON text that begins on line `first`."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        line = first_line + error.lineno - 1
+        line = first + error.lineno - 1
         reason = f"{error.msg} (column {error.colno:,})"
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits, or deep nesting
-        line, reason = first_line, str(error)
+        line, reason = first, str(error)
     raise DataError(
-        f"{path} line {line:,} is not JSON: {reason}. "
-        'Each line should be an object such as {"text": "...", "label": "..."}.'
+        f"{source} line {line:,} is not JSON: {reason}. Each line should be an object such as "
+        f"{_JSON}."
     )
 
 
-def _objects(
-    rows: Sequence[Any], path: Path, unit: str, numbers: Sequence[int] | None = None
-) -> Sequence[Mapping[str, Any]]:
-    for at, row in enumerate(rows):
-        if not isinstance(row, dict):
-            where = numbers[at] if numbers else at + 1
-            raise DataError(
-                f"{path} {unit} {where:,} is a {type(row).__name__}, not an object "
-                'such as {"text": "...", "label": "..."}.'
-            )
-    return rows
+def _as_object(value: Any, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise DataError(f"{place} is a {type(value).__name__}, not an object such as {_JSON}.")
+    return value
 
 
-def table_of_records(
-    records: Records, path: Path, header: bool | None, headerless: bool = False
-) -> Table:
-    """The records of a delimited file under their columns' names; the rest as in `read_table`."""
-    if not records.fields:
-        raise DataError(f"{path} holds no rows: every line is blank.")
-    if header is None:
-        header = not looks_like_data(records.fields, unsure=headerless)
-    names, notes = _names(records, path, header)
-    width = len(names)
-    body = list(zip(records.fields, records.lines, strict=True))[1 if header else 0 :]
-    good = [(fields, line) for fields, line in body if len(fields) == width]
-    ragged = tuple(line for fields, line in body if len(fields) != width)
-    columns: dict[str, list[Cell]] = {
-        name: [fields[at] for fields, _ in good] for at, name in enumerate(names)
-    }
-    return Table(
-        source=str(path),
-        columns=columns,
-        rows=[line for _, line in good],
-        unit="line",
-        header=header,
-        ragged=ragged,
-        notes=notes,
-        warnings=(*_ragged(path, ragged, len(body), width), *_unbalanced(path, records)),
-    )
+class ParquetRows(RowReader):
+    """The rows of a parquet file; of a packed one, whose content is held."""
 
+    def __init__(self, path: Path) -> None:
+        self.source, self._path = str(path), path
 
-def _names(records: Records, path: Path, header: bool) -> tuple[list[str], tuple[str, ...]]:
-    """The columns' names, unique, and what to say of them."""
-    if not header:
-        names = [f"column{at}" for at in range(1, records.width + 1)]
-        return names, (
-            f"{path} has no header line, so its columns are called column1 to column{len(names)}.",
-        )
-    names = []
-    for at, given in enumerate(records.fields[0], start=1):
-        name = given.strip() or f"column{at}"
-        names.append(f"{name}.{at}" if name in names else name)
-    return names, ()
+    @property
+    def total(self) -> int:
+        return int(self._open().metadata.num_rows)
 
+    def rows(self, columns: Sequence[str]) -> Iterator[NumberedCells]:
+        return enumerate(self._cells(self._open(), columns), 1)
 
-def _ragged(path: Path, ragged: Sequence[int], rows: int, width: int) -> list[str]:
-    """A warning on rows that do not fit; raises `DataError` when they are the majority."""
-    if not ragged:
-        return []
-    message = (
-        f"{path}: of {counted(rows, 'row')}, {len(ragged):,} did not have {width} fields "
-        f"({listed(ragged, 'line')})"
-    )
-    if 2 * len(ragged) > rows:
-        raise DataError(f"{message}. Check the delimiter, the quoting and the header line.")
-    return [f"{message}; left out."]
+    def table(self, most: int | None = None) -> SourceTable:
+        file = self._open()
+        names = file.schema_arrow.names
+        found = list(islice(self._cells(file, names), most))
+        columns = {name: [cells[at] for cells in found] for at, name in enumerate(names)}
+        return SourceTable(self.source, columns, range(1, len(found) + 1))
 
+    def _open(self) -> Any:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
-def _unbalanced(path: Path, records: Records) -> list[str]:
-    lines = records.unbalanced
-    if not lines:
-        return []
-    return [
-        f"{path}: quotes do not match up in {counted(len(lines), 'row')} "
-        f"({listed(lines, 'line')}); there they were read as text."
-    ]
+        source: Any = self._path
+        if self._path.suffix.lower() in PACKED_SUFFIXES:
+            with unpacked(self._path) as content:
+                source = io.BytesIO(content.read())
+        try:
+            return pq.ParquetFile(source, buffer_size=_BUFFER)
+        except (pa.ArrowException, OSError) as error:
+            raise self._fault(error) from None
+
+    def _cells(self, file: Any, columns: Sequence[str]) -> Iterator[list[Cell]]:
+        import pyarrow as pa
+
+        try:
+            for batch in file.iter_batches(_BATCH, columns=list(columns), use_threads=False):
+                cells = [batch.column(name).to_pylist() for name in columns]
+                for row in zip(*cells, strict=True):
+                    yield [as_cell(value) for value in row]
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:  # of text, of names
+            raise self._fault(error) from None
+
+    def _fault(self, error: Exception) -> DataError:
+        return DataError(f"{self.source} cannot be read as parquet: {first_line(error)}")

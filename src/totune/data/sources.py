@@ -1,33 +1,42 @@
-"""The door to the data: from what a person names to a dataset in three splits, checked."""
+"""From what a person names to a dataset in three splits, checked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
 from totune.data.audit import audit
 from totune.data.columns import find_columns
-from totune.data.examples import Columns, Dataset, Examples, SplitName, TaskName
-from totune.data.extraction import Extracted, extract, has_labels
-from totune.data.folders import read_mapping, read_path
-from totune.data.hub import read_hub
+from totune.data.examples import (
+    SPLIT_ALIASES,
+    Columns,
+    Dataset,
+    Examples,
+    SplitName,
+    TaskName,
+    classes_of,
+    split_of,
+)
+from totune.data.extraction import extract, has_labels
+from totune.data.files import TABLE_SUFFIXES, missing_file, table_stem, table_suffix
+from totune.data.hub import open_hub, read_example
 from totune.data.inputs import read_inputs
-from totune.data.samples import read_example
-from totune.data.splits import Splits, complete, shrink
-from totune.data.tables import Tables
-from totune.data.tag_extraction import extract_tagged, rewrite, scheme_note
-from totune.data.tag_schemes import SCHEMES, Scheme, detect
-from totune.data.targets import classes_of
-from totune.errors import ConfigError
+from totune.data.readers import read_table
+from totune.data.splits import complete, shrink
+from totune.data.tables import Remarks, SourceTable
+from totune.data.tagging.schemes import SCHEMES, Scheme, detect
+from totune.data.tagging.sentences import extract_tagged, rewrite, scheme_note
+from totune.errors import ConfigError, DataError
 from totune.registry import did_you_mean
 
 __all__ = ["load_dataset", "read_inputs"]
 
-Source = str | Path | Mapping[str, str | Path]
+DataSource = str | Path | Mapping[str, str | Path]
+SplitTables = Mapping[SplitName, SourceTable]  # always with a train split
+_FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt")  # best first
 
 
 def load_dataset(
-    source: Source,
+    source: DataSource,
     *,
     text: str | None = None,
     pair: str | None = None,
@@ -59,39 +68,34 @@ def load_dataset(
         ConfigError: `fraction`, `task`, `split_seed` or `tag_scheme` is out of range.
     """
     _check(task, split_seed, tag_scheme)
-    tables = _open(source, encoding)
-    train = tables.splits["train"]
+    remarks = Remarks()
+    name, tables = read_splits(source, encoding, remarks)
+    train = tables["train"]
     columns, said = find_columns(train, text, pair, label, task)
-    read = _extract(tables, columns)
+    parts = _extract(tables, columns, remarks)
     if columns.task == "tagging":
-        read = _in_scheme(read, tables, columns, tag_scheme)
-    splits = complete(read.parts, columns.task, split_seed, train.source, read.whole)
-    splits = shrink(splits, columns.task, fraction, split_seed)
+        parts = _in_scheme(parts, tables, columns, tag_scheme, remarks)
+    remarks.notes += said
+    splits = complete(parts, columns.task, split_seed, train.source, remarks)
+    splits = shrink(splits, columns.task, fraction, split_seed, remarks)
+    remarks.warnings += audit(splits, columns.task, train.source)
+    origin = {
+        str(split): tables[split].source
+        if split in parts
+        else f"drawn from train, seed {split_seed}"
+        for split in splits
+    }
     return Dataset(
-        name=tables.name,
-        train=splits.parts["train"],
-        dev=splits.parts["dev"],
-        test=splits.parts["test"],
+        name=name,
+        train=splits["train"],
+        dev=splits["dev"],
+        test=splits["test"],
         columns=columns,
-        notes=(*tables.notes, *read.notes, *said, *splits.notes),
-        warnings=(*read.warnings, *audit(splits.parts, columns.task, train.source)),
-        provenance=_provenance(source, tables, splits, split_seed),
+        notes=tuple(remarks.notes),
+        warnings=tuple(remarks.warnings),
+        provenance={"source": str(source if isinstance(source, str | Path) else name), **origin},
         classes=train.classes.get(columns.label or "", ()),
     )
-
-
-@dataclass(frozen=True)
-class _Read:
-    """The labelled splits of a source, with what is to be said of them.
-
-    Attributes:
-        whole: the rows of train that stand for themselves; None if all do.
-    """
-
-    parts: Mapping[SplitName, Examples]
-    notes: tuple[str, ...]
-    warnings: tuple[str, ...]
-    whole: frozenset[int] | None = None
 
 
 def _check(task: str | None, split_seed: int, tag_scheme: str) -> None:
@@ -106,72 +110,150 @@ def _check(task: str | None, split_seed: int, tag_scheme: str) -> None:
         raise ConfigError(faults)
 
 
-def _open(source: Source, encoding: str | None) -> Tables:
-    if isinstance(source, Mapping):
-        return read_mapping(source, encoding)
-    if isinstance(source, str) and source.startswith("hub:"):
-        return read_hub(source.removeprefix("hub:"))
-    if isinstance(source, str) and source.startswith("example:"):
-        return read_example(source.removeprefix("example:"))
-    return read_path(Path(source).expanduser(), encoding)
-
-
-def _extract(tables: Tables, columns: Columns) -> _Read:
+def _extract(
+    tables: SplitTables, columns: Columns, remarks: Remarks
+) -> Mapping[SplitName, Examples]:
     """Examples of every labelled split; dev and test files without labels are left aside."""
     parts: dict[SplitName, Examples] = {}
-    notes: list[str] = []
-    warnings: list[str] = []
+    take = extract_tagged if columns.task == "tagging" else extract
     classes: frozenset[str | float] = frozenset()
-    whole = None
-    for split, table in sorted(tables.splits.items(), key=lambda item: item[0] != "train"):
+    for split, table in sorted(tables.items(), key=lambda item: item[0] != "train"):
         if split != "train" and not has_labels(table, columns, classes):
             lack = "labels in" if columns.label in table.columns else "column"
-            notes.append(
+            remarks.notes.append(
                 f"{table.source} is not used, for it has no {lack} {columns.label!r}; "
                 f"a {split} split is drawn from train instead."
             )
             continue
-        used = table if split == "train" else table.without_parts()
-        extracted = (extract_tagged if columns.task == "tagging" else extract)(used, columns)
-        parts[split] = extracted.examples
-        notes += [*table.notes, *extracted.notes]
-        warnings += [*table.warnings, *extracted.warnings]
-        if split == "train":
-            whole = extracted.whole
-            notes += _phrases(extracted)
-        if split == "train" and columns.task != "regression":
-            labels = extracted.examples.labels or ()
-            classes = frozenset(value for label in labels for value in classes_of(label))
-    return _Read(parts, tuple(notes), tuple(warnings), whole)
+        remarks.add(table.remarks)
+        if split != "train":
+            parts[split] = take(table.without_parts(), columns, remarks)
+            continue
+        train = parts[split] = take(table, columns, remarks)
+        if train.whole is not None:
+            remarks.notes.append(
+                f"Train holds {len(train):,} different phrases of sentiment trees, "
+                f"{sum(train.whole):,} of them whole sentences; dev and test are whole sentences "
+                "alone."
+            )
+        if columns.task != "regression":
+            classes = frozenset(c for label in train.labels or () for c in classes_of(label))
+    return parts
 
 
-def _phrases(train: Extracted) -> list[str]:
-    """What is learnt from where rows are parts of others."""
-    if train.whole is None:
-        return []
-    return [
-        f"Train holds {len(train.examples):,} different phrases of sentiment trees, "
-        f"{len(train.whole):,} of them whole sentences; dev and test are whole sentences alone."
-    ]
-
-
-def _in_scheme(read: _Read, tables: Tables, columns: Columns, target: Scheme) -> _Read:
+def _in_scheme(
+    parts: Mapping[SplitName, Examples],
+    tables: SplitTables,
+    columns: Columns,
+    target: Scheme,
+    remarks: Remarks,
+) -> Mapping[SplitName, Examples]:
     """The same splits with their tags in one scheme; what tags follow is judged on train."""
-    labels = read.parts["train"].labels or ()
+    labels = parts["train"].labels or ()
     found = detect([label for label in labels if isinstance(label, tuple)])
-    parts = dict(read.parts)
-    warnings = list(read.warnings)
-    if found is not None:
-        for split, examples in read.parts.items():
-            parts[split], said = rewrite(examples, tables.splits[split], found, target)
-            warnings += said
-    note = scheme_note(columns.label or "", found, target)
-    return replace(read, parts=parts, notes=(*read.notes, note), warnings=tuple(warnings))
+    remarks.notes.append(scheme_note(columns.label or "", found, target))
+    if found is None:
+        return parts
+    return {
+        split: rewrite(examples, tables[split], found, target, remarks)
+        for split, examples in parts.items()
+    }
 
 
-def _provenance(source: Source, tables: Tables, splits: Splits, seed: int) -> dict[str, str]:
-    """Where every split comes from."""
-    origin = {str(name): table.source for name, table in tables.splits.items()}
-    origin.update({str(name): f"drawn from train, seed {seed}" for name in splits.made})
-    named = source if isinstance(source, str | Path) else tables.name
-    return {"source": str(named), **origin}
+def read_splits(
+    source: DataSource, encoding: str | None, remarks: Remarks
+) -> tuple[str, SplitTables]:
+    """A short name for reports, and the table of every split there is.
+
+    Args:
+        source: as of `load_dataset`.
+        encoding: of text files; UTF-8 if None.
+        remarks: is told which of several files stands for a split.
+
+    Raises:
+        DataError: the source cannot be read, or has no train split.
+    """
+    if isinstance(source, Mapping):
+        files = _named_files(source)
+        return files["train"].name, _read_files(files, encoding)
+    if isinstance(source, str) and source.startswith("hub:"):
+        reference = source.removeprefix("hub:")
+        return reference, {split: rows.table() for split, rows in open_hub(reference).items()}
+    if isinstance(source, str) and source.startswith("example:"):
+        example = source.removeprefix("example:")
+        return example, {"train": read_example(example)}
+    path = Path(source).expanduser()
+    if not path.exists():
+        raise missing_file(path)
+    if path.is_dir():
+        return path.resolve().name, _read_files(_files_of_folder(path, remarks), encoding)
+    return path.name, {"train": read_table(path, encoding)}
+
+
+def _named_files(paths: Mapping[str, str | Path]) -> Mapping[SplitName, Path]:
+    """The files of `{"train": path, "dev": path, "test": path}`; dev and test may be missing."""
+    named: dict[SplitName, Path] = {}
+    for key, path in paths.items():
+        split = split_of(key)
+        if split is None:
+            names = [alias for aliases in SPLIT_ALIASES.values() for alias in aliases]
+            raise DataError(f"There is no split called {key!r}. {did_you_mean(key, names)}")
+        if split in named:
+            raise DataError(f"Two files are named for the {split} split; give one.")
+        named[split] = Path(path)
+    if "train" not in named:
+        raise DataError(f"A train file is needed; only {', '.join(named) or 'nothing'} was given.")
+    return named
+
+
+def _files_of_folder(folder: Path, remarks: Remarks) -> Mapping[SplitName, Path]:
+    files = sorted(f for f in folder.iterdir() if f.is_file() and table_suffix(f.name))
+    chosen: dict[SplitName, Path] = {}
+    for split in SPLIT_ALIASES:
+        candidates = sorted(
+            (file for file in files if split_of(table_stem(file.name)) == split), key=_preference
+        )
+        if candidates:
+            chosen[split] = candidates[0]
+        if len(candidates) > 1:
+            others = ", ".join(file.name for file in candidates[1:])
+            remarks.notes.append(
+                f"{folder}: the {split} split is {candidates[0].name}, not {others}."
+            )
+    if "train" not in chosen:
+        held = ", ".join(file.name for file in files) or "no table at all"
+        raise DataError(
+            f"{folder} has no train file (train{TABLE_SUFFIXES[0]}, train{TABLE_SUFFIXES[1]}, ...; "
+            f"it holds {held}). Rename one, or give the file itself instead of the folder."
+        )
+    return chosen
+
+
+def _preference(file: Path) -> tuple[int, int, str]:
+    """Order among files for one split: usual names first, then formats that hold types."""
+    split = split_of(table_stem(file.name)) or "train"
+    alias = SPLIT_ALIASES[split].index(table_stem(file.name).lower())
+    suffix = table_suffix(file.name) or ""
+    return alias, _FORMATS.index(suffix) if suffix in _FORMATS else len(_FORMATS), file.name
+
+
+def _read_files(files: Mapping[SplitName, Path], encoding: str | None) -> SplitTables:
+    train = read_table(files["train"], encoding)
+    return {
+        split: train if split == "train" else _read_like(train, path, encoding)
+        for split, path in files.items()
+    }
+
+
+def _read_like(train: SourceTable, path: Path, encoding: str | None) -> SourceTable:
+    """Reads a split whose columns should be those of train: they are if both lack a header.
+
+    A split without header beside a train file with one, of as many columns, takes train's names;
+    what looked like a header is a row if train has none.
+    """
+    table = read_table(path, encoding)
+    if list(table.columns) == list(train.columns) or len(table.columns) != len(train.columns):
+        return table
+    if not train.header and table.unit == "line":
+        return read_table(path, encoding, header=False)
+    return table if table.header else table.renamed(list(train.columns))

@@ -4,35 +4,20 @@ Where documents are known, whole ones are drawn instead, for sentences of one do
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from totune.data.documents import (
-    MIN_DOCUMENTS,
-    can_be_drawn,
-    draw_documents,
-    share_of_documents,
-)
-from totune.data.examples import Examples, Label, SplitName, TaskName
-from totune.data.targets import classes_of
-from totune.data.wording import counted
+from totune.data.examples import Examples, Label, SplitName, TaskName, classes_of
+from totune.data.tables import Remarks
 from totune.errors import ConfigError, DataError
+from totune.text import counted
 
 DEV_SHARE = 0.1
 TEST_SHARE = 0.1
 QUANTILE_BINS = 10  # strata of a regression's labels
 MIN_ROWS = 10  # fewer cannot be split into train, dev and test
+MIN_DOCUMENTS = 10  # fewer are not drawn whole: one might be half of the data
 _SPLIT_STREAM, _FRACTION_STREAM = 1, 2  # keep the two draws of one seed apart
-
-
-@dataclass(frozen=True)
-class Splits:
-    """Three splits, and how the missing ones were made."""
-
-    parts: Mapping[SplitName, Examples]
-    notes: tuple[str, ...]
-    made: tuple[SplitName, ...] = ()
 
 
 def complete(
@@ -40,18 +25,18 @@ def complete(
     task: TaskName,
     seed: int,
     source: str,
-    whole: frozenset[int] | None = None,
-) -> Splits:
+    remarks: Remarks,
+) -> Mapping[SplitName, Examples]:
     """Draws a dev and a test split from train where they are missing, 10% of it each.
 
     Args:
-        parts: the splits there are; train must be one.
+        parts: the splits there are; train must be one. Where rows of it are parts of others, only
+            whole ones can be held out, and their parts leave train with them.
         task: strata are the classes, for regression the tenths of the labels' distribution, for
             tagging whether any word is tagged. Whole documents are not stratified.
         seed: fixes the draw. A class with fewer than three rows stays in train whole.
         source: named in messages.
-        whole: rows of train that stand for themselves, the others being parts of them; only such
-            rows can be held out, and their parts leave train with them. None where all do.
+        remarks: is told what was drawn.
 
     Raises:
         DataError: train is too small to be split.
@@ -60,16 +45,16 @@ def complete(
     shares: dict[SplitName, float] = {"dev": DEV_SHARE, "test": TEST_SHARE}
     missing: list[SplitName] = [name for name in shares if name not in parts]
     if not missing:
-        return Splits(parts, ())
+        return parts
     if len(train) < MIN_ROWS:
         raise DataError(
             f"{source} has {counted(len(train), 'usable row')}; at least {MIN_ROWS} are needed to "
             f"make the {' and '.join(missing)} split. Add rows, or give train, dev and test files."
         )
     rows = np.arange(len(train))
-    eligible = np.isin(rows, sorted(rows if whole is None else whole))
+    eligible = np.ones(len(rows), bool) if train.whole is None else np.array(train.whole)
     by_documents = can_be_drawn(train.documents, eligible)
-    if whole is not None and not by_documents:
+    if train.whole is not None and not by_documents:
         raise _too_few_trees(source, missing)
     drawn = _draw(train, eligible, task, [shares[name] for name in missing], seed)
     made = dict(parts)
@@ -79,13 +64,20 @@ def complete(
     sizes = " and ".join(f"{name} ({len(made[name]):,} rows)" for name in missing)
     how = _how(task) if by_documents else "stratified"
     note = f"{sizes} drawn from train ({how}, seed {seed}); {len(made['train']):,} rows stay."
-    return Splits(made, (note[0].upper() + note[1:],), tuple(missing))
+    remarks.notes.append(note[0].upper() + note[1:])
+    return made
 
 
-def shrink(splits: Splits, task: TaskName, fraction: float, seed: int) -> Splits:
-    """A share of the training rows, stratified; every class keeps a row where there is room.
+def shrink(
+    parts: Mapping[SplitName, Examples],
+    task: TaskName,
+    fraction: float,
+    seed: int,
+    remarks: Remarks | None = None,
+) -> Mapping[SplitName, Examples]:
+    """The splits with a share of the training rows; every class keeps a row where there is room.
 
-    Where documents are known the share is made of whole ones.
+    The share is stratified; where documents are known, it is made of whole ones.
 
     Dev and test stay whole: they cost little, and what a comparison can tell hangs on them.
 
@@ -95,15 +87,16 @@ def shrink(splits: Splits, task: TaskName, fraction: float, seed: int) -> Splits
     if not 0 < fraction <= 1:
         raise ConfigError(f"fraction is {fraction}; it must be above 0 and at most 1.")
     if fraction == 1:
-        return splits
-    whole = splits.parts["train"]
+        return parts
+    whole = parts["train"]
     kept = _share(whole, task, fraction, seed)
     how = _how(task) if can_be_drawn(whole.documents) else "stratified"
-    note = (
-        f"Only {fraction:.3g} of the train rows are used ({how}, seed {seed}): "
-        f"{len(kept):,} of {len(whole):,}."
-    )
-    return Splits({**splits.parts, "train": kept}, (*splits.notes, note), splits.made)
+    if remarks is not None:
+        remarks.notes.append(
+            f"Only {fraction:.3g} of the train rows are used ({how}, seed {seed}): "
+            f"{len(kept):,} of {len(whole):,}."
+        )
+    return {**parts, "train": kept}
 
 
 def strata(labels: Sequence[Label], task: TaskName) -> np.ndarray:
@@ -177,3 +170,54 @@ def _ranks(
         ranks[members] = rng.permutation(len(members))
         jitter[members] = rng.random()
     return ranks, sizes, jitter
+
+
+def can_be_drawn(documents: Sequence[int] | None, eligible: np.ndarray | None = None) -> bool:
+    """Whether there are enough documents (of eligible rows, [N] bool) for drawing them whole."""
+    if documents is None:
+        return False
+    of_row = np.asarray(documents)
+    return len(np.unique(of_row if eligible is None else of_row[eligible])) >= MIN_DOCUMENTS
+
+
+def draw_documents(
+    documents: Sequence[int], eligible: np.ndarray, wanted: Sequence[int], rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Draws several disjoint sets of whole documents.
+
+    Args:
+        documents: of each row, [N].
+        eligible: which rows count towards a set's size, [N] bool; a document without one is not
+            drawn.
+        wanted: the least number of eligible rows of each set. A document of more than the smallest
+            of them is drawn only if there is no other.
+        rng: fixes the draw.
+
+    Returns:
+        The rows of each set, ascending. At least one document is left over.
+    """
+    of_row = np.unique(np.asarray(documents), return_inverse=True)[1]
+    sizes = np.bincount(of_row, weights=eligible)
+    late = sizes > min(wanted)
+    order = np.argsort(rng.random(len(sizes)) + late, kind="stable")
+    left = [int(document) for document in order if sizes[document]]
+    sets = []
+    for position, least in enumerate(wanted):
+        keep = len(wanted) - position  # for the sets that follow, and one that stays
+        chosen: list[int] = []
+        while len(left) > keep and (not chosen or sizes[chosen].sum() < least):
+            chosen.append(left.pop(0))
+        sets.append(np.flatnonzero(np.isin(of_row, chosen)))
+    return sets
+
+
+def share_of_documents(
+    documents: Sequence[int], share: float, rng: np.random.Generator
+) -> np.ndarray:
+    """The rows, ascending, of the first documents of a random order that hold a share of them."""
+    of_row = np.unique(np.asarray(documents), return_inverse=True)[1]
+    sizes = np.bincount(of_row)
+    order = rng.permutation(len(sizes))
+    reached = np.cumsum(sizes[order])
+    count = 1 + int(np.argmin(np.abs(reached - share * len(of_row))))
+    return np.flatnonzero(np.isin(of_row, order[:count]))

@@ -1,9 +1,10 @@
 """Sentiment trees (Socher et al. 2013): every phrase of a sentence has a label of its own."""
 
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from totune.data.tables import Cell, Table
+from totune.data.tables import Cell, SourceTable
 from totune.errors import DataError
 
 POLARITY = {"0": "negative", "1": "negative", "2": None, "3": "positive", "4": "positive"}
@@ -20,13 +21,13 @@ _NODE = (
 Phrase = tuple[str, str]  # text and label
 
 
-def is_trees(text: str) -> bool:
-    """Whether most lines of a text file are such as (3 (2 It) (4 works))."""
-    lines = [line for line in text.split("\n", SAMPLE)[:SAMPLE] if line.strip()]
+def is_trees(lines: Sequence[str]) -> bool:
+    """Whether most of the first lines of a text file are such as (3 (2 It) (4 works))."""
+    lines = [line for line in lines[:SAMPLE] if line.strip()]
     return 2 * sum(bool(_LOOKS_LIKE_A_TREE.fullmatch(line)) for line in lines) > len(lines)
 
 
-def read_trees(text: str, path: Path) -> Table:
+def read_trees(lines: Iterable[str], path: Path) -> SourceTable:
     """Reads one tree per line into a row per phrase, each tree's whole sentence first.
 
     Columns: `sentence`; `label`, five classes from 0 (very negative) to 4; `polarity`, negative or
@@ -40,7 +41,7 @@ def read_trees(text: str, path: Path) -> Table:
     """
     trees = [
         (number, _phrases(line, f"{path} line {number:,}"))
-        for number, line in enumerate(text.split("\n"), start=1)
+        for number, line in enumerate(lines, start=1)
         if line.strip()
     ]
     seen = {phrases[0] for _, phrases in trees}
@@ -57,7 +58,7 @@ def read_trees(text: str, path: Path) -> Table:
         "polarity": [POLARITY[label] for _, (_, label) in rows],
         "tree": [str(number) for number, _ in rows],
     }
-    return Table(
+    return SourceTable(
         source=str(path),
         columns=columns,
         rows=[number for number, _ in rows],

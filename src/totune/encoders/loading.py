@@ -29,7 +29,7 @@ from totune.encoders.layouts import layout_of
 from totune.encoders.sources import DEFAULT_ENCODER, Source, resolve
 from totune.encoders.transformers import ATTENTIONS, Attention, TransformersEncoder
 from totune.errors import ModelError
-from totune.inputs.tokenizer import Tokenizer
+from totune.inputs.encodings import Tokenizer
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")

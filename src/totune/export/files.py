@@ -14,8 +14,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from totune._version import __version__
+from totune.data.audit import SeenTexts
 from totune.data.examples import Examples
-from totune.data.seen import SeenTexts
 from totune.errors import ConfigError, ModelError
 from totune.outputs import check_output_folder, has_mark
 from totune.tasks.base import Task, task_from_json

@@ -7,23 +7,20 @@ from typing import Any, overload
 import numpy as np
 
 from totune.baselines.base import Embed
-from totune.data.audit import name_classes
-from totune.data.examples import Columns, Examples, Label, TaskName
+from totune.data.audit import SeenTexts, name_classes
+from totune.data.examples import Columns, Examples, Label, TaskName, classes_of
 from totune.data.inputs import Text, read_texts
-from totune.data.seen import SeenTexts
-from totune.data.targets import classes_of
-from totune.data.wording import counted
 from totune.encoders.loading import load_encoder
 from totune.encoders.mixing import View
 from totune.errors import DataError
 from totune.features import compute
-from totune.inputs.batches import tokenize
-from totune.inputs.encoded import EncodingOptions, frame
-from totune.inputs.tokenizer import Tokenizer
+from totune.inputs.encoded import EncodingOptions, frame, tokenize
+from totune.inputs.encodings import Tokenizer
 from totune.machine import choose_precision
 from totune.model import Model
 from totune.registry import build
 from totune.tasks.base import Task
+from totune.text import counted
 from totune.training.devices import Devices
 from totune.training.inputs import Split, open_source, predict
 

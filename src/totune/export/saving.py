@@ -23,7 +23,7 @@ from totune.export.files import (
     write_adapter_config,
     write_weights,
 )
-from totune.inputs.tokenizer import Tokenizer
+from totune.inputs.encodings import Tokenizer
 from totune.model import Model
 from totune.registry import options_of
 from totune.tasks.base import Task

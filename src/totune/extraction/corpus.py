@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 from totune.data.columns import find_texts, require
 from totune.data.extraction import clean_text
-from totune.data.files import missing_file, table_suffix
-from totune.data.samples import read_example
-from totune.data.tables import Cell, Table
-from totune.data.wording import counted
+from totune.data.files import PACKED_SUFFIXES, missing_file, table_format, table_suffix
+from totune.data.hub import read_example, stream_hub
+from totune.data.readers import STREAMED, TEXT, open_rows
+from totune.data.tables import Cell, RowReader, SourceTable, TableRows
 from totune.errors import DataError
-from totune.extraction.streams import TEXT, HubStream, Stream, TableStream, open_file
+from totune.text import counted
 
 _MOST_SHOWN = 3  # files of a folder that a message names
 
 
-class Line(NamedTuple):
+class TextRow(NamedTuple):
     """One row: its texts, cleaned as everywhere, and the cells that are kept."""
 
     text: str
@@ -27,12 +27,12 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TextColumns:
     """The columns that are read.
 
     Attributes:
-        text, pair: of the texts.
-        keep: of what is carried along.
+        text, pair: columns of the texts.
+        keep: columns that are carried along.
     """
 
     text: str
@@ -47,7 +47,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class TextRows:
     """Rows of texts that are read anew each time they are gone through.
 
     Attributes:
@@ -55,22 +55,22 @@ class Corpus:
         others: the further files of a folder.
     """
 
-    first: Stream
+    first: RowReader
     others: tuple[Path, ...]
-    columns: Wanted
+    columns: TextColumns
     encoding: str | None
 
-    def __iter__(self) -> Iterator[Line]:
-        return chain.from_iterable(map(self._lines, self._streams()))
+    def __iter__(self) -> Iterator[TextRow]:
+        return chain.from_iterable(map(self._texts, self._readers()))
 
     @property
     def total(self) -> int | None:
         """How many rows there are, where that is known before they are read."""
         count = 0
-        for stream in self._streams():
-            if stream.total is None:
+        for reader in self._readers():
+            if reader.total is None:
                 return None
-            count += stream.total
+            count += reader.total
         return count
 
     @property
@@ -88,32 +88,28 @@ class Corpus:
         files = counted(1 + len(self.others), "file")
         return [f"{texts}, of {files} in the order of their names: {first}, {shown}{more}."]
 
-    def _streams(self) -> Iterator[Stream]:
+    def _readers(self) -> Iterator[RowReader]:
         yield self.first
         like = self.first.sample if self.others else None
         for path in self.others:
-            yield open_file(path, self.encoding, self.columns.text, like)
+            yield _open(path, self.encoding, self.columns.text, like)
 
-    def _lines(self, stream: Stream) -> Iterator[Line]:
-        texts = (
-            [self.columns.text]
-            if self.columns.pair is None
-            else [self.columns.text, self.columns.pair]
-        )
-        _check(stream.sample, self.columns)
-        count = len(texts)
-        for cells in stream.rows([*texts, *self.columns.keep]):
-            text, *pair = (clean_text(cell)[0] for cell in cells[:count])
-            yield Line(text, pair[0] if pair else None, tuple(cells[count:]))
+    def _texts(self, reader: RowReader) -> Iterator[TextRow]:
+        pair = [] if self.columns.pair is None else [self.columns.pair]
+        _check(reader.sample, self.columns)
+        for _, cells in reader.rows([self.columns.text, *pair, *self.columns.keep]):
+            text, *rest = cells
+            second = clean_text(rest.pop(0))[0] if pair else None
+            yield TextRow(clean_text(text)[0], second, tuple(rest))
 
 
-def open_corpus(
+def open_texts(
     data: str | Path,
     text: str | None = None,
     pair: str | None = None,
     keep: Sequence[str] = (),
     encoding: str | None = None,
-) -> Corpus:
+) -> TextRows:
     """Finds the sources and, by the first rows, the columns.
 
     Args:
@@ -131,19 +127,38 @@ def open_corpus(
     sample = first.sample
     if not len(sample):
         raise DataError(f"{sample.source} holds no rows.")
-    columns = Wanted(*find_texts(sample, text, pair), tuple(keep))
+    columns = TextColumns(*find_texts(sample, text, pair), tuple(keep))
     _check(sample, columns)
-    return Corpus(first, others, columns, encoding)
+    return TextRows(first, others, columns, encoding)
 
 
-def _sources(data: str | Path, text: str, encoding: str | None) -> tuple[Stream, tuple[Path, ...]]:
+def _sources(
+    data: str | Path, text: str, encoding: str | None
+) -> tuple[RowReader, tuple[Path, ...]]:
     name = str(data)
     if name.startswith("hub:"):
-        return HubStream(name.removeprefix("hub:")), ()
+        return stream_hub(name.removeprefix("hub:")), ()
     if name.startswith("example:"):
-        return TableStream(read_example(name.removeprefix("example:")).splits["train"]), ()
+        return TableRows(read_example(name.removeprefix("example:"))), ()
     first, *others = _files(Path(data).expanduser())
-    return open_file(first, encoding, text), tuple(others)
+    return _open(first, encoding, text), tuple(others)
+
+
+def _open(
+    path: Path, encoding: str | None, text: str, like: SourceTable | None = None
+) -> RowReader:
+    """The rows of a file as `open_rows` gives them; of a format that is never held."""
+    suffix = table_suffix(path.name)
+    if suffix == ".zip":
+        suffix = table_format(path)
+    packed = path.suffix.lower() in PACKED_SUFFIXES
+    if suffix not in STREAMED or (packed and suffix == ".parquet"):
+        raise DataError(
+            f"{path} cannot be read row by row: its name should end in one of "
+            f"{', '.join(STREAMED)}; all but .parquet may have {', '.join(PACKED_SUFFIXES)} after "
+            "it."
+        )
+    return open_rows(path, encoding, text, like)
 
 
 def _files(path: Path) -> list[Path]:
@@ -159,6 +174,6 @@ def _files(path: Path) -> list[Path]:
     return found
 
 
-def _check(sample: Table, columns: Wanted) -> None:
+def _check(sample: SourceTable, columns: TextColumns) -> None:
     for name, option in columns.options.items():
         require(sample, name, option)

@@ -17,10 +17,9 @@ from typing import Any
 from totune.encoders.loading import load_encoder
 from totune.encoders.sources import ALIASES
 from totune.errors import ModelError, RunError, TotuneError
-from totune.extraction.chunks import Mark, cut, pending
-from totune.extraction.corpus import Corpus, open_corpus
-from totune.extraction.work import Work
-from totune.extraction.writing import Recipe
+from totune.extraction.corpus import open_texts
+from totune.extraction.manifest import ShardInfo, cut, pending
+from totune.extraction.work import ShardMaker, Work
 from totune.progress import Progress
 from totune.runs.executors.ray_session import Needs, capacity, connected, has_gpus
 from totune.training.devices import Devices
@@ -28,7 +27,9 @@ from totune.training.devices import Devices
 CPUS = 4  # processors of a worker without a GPU: each worker holds an encoder of its own
 
 
-def make_shards(work: Work, finished: Mapping[int, Mark], progress: Progress) -> Iterator[Mark]:
+def make_shards(
+    work: Work, finished: Mapping[int, ShardInfo], progress: Progress
+) -> Iterator[ShardInfo]:
     """Yields shards as they are done, in any order.
 
     Raises:
@@ -36,42 +37,42 @@ def make_shards(work: Work, finished: Mapping[int, Mark], progress: Progress) ->
         TotuneError: what went wrong on a machine, as it would have here.
     """
     with connected(work.settings.address, cpus=1) as ray, _block_per_shard(ray):
-        read = _Read(_absolute(work), work.rows_per_shard, dict(finished))
+        read = _CutShards(_absolute(work), work.rows_per_shard, dict(finished))
         rows = ray.data.from_items([{"source": 0}], override_num_blocks=1)
         # Reading asks for no processor: with another demand than the makers' it is not fused
         # with them, and it leaves them the processors.
         chunks = rows.map_batches(read, batch_size=1, num_cpus=0)
         made = chunks.map_batches(
-            _Make,
+            _MakeShards,
             batch_size=1,
-            fn_constructor_args=(_recipe(work), _reference(work), work.fingerprint),
+            fn_constructor_args=(_maker(work), _reference(work), work.fingerprint),
             **_pool(ray),
         )
         with progress.bar("", None) as bar, _own_faults(ray):
             for row in made.iter_rows():
-                mark = Mark(**json.loads(row["mark"]))
-                bar.advance(mark.rows)
-                yield mark
+                info = ShardInfo(**json.loads(row["info"]))
+                bar.advance(info.rows)
+                yield info
 
 
-class _Read:
+class _CutShards:
     """Turns the one item it gets into shards, a batch of one each."""
 
     def __init__(
-        self, source: Mapping[str, Any], rows_per_shard: int, finished: Mapping[int, Mark]
+        self, source: Mapping[str, Any], rows_per_shard: int, finished: Mapping[int, ShardInfo]
     ) -> None:
         self._source, self._rows, self._finished = source, rows_per_shard, finished
 
     def __call__(self, _: Mapping[str, Any]) -> Iterator[dict[str, list[bytes]]]:
-        corpus: Corpus = open_corpus(**self._source)
-        for chunk in pending(cut(corpus, self._rows), self._finished):
+        texts = open_texts(**self._source)
+        for chunk in pending(cut(texts, self._rows), self._finished):
             yield {"chunk": [pickle.dumps(chunk)]}
 
 
-class _Make:
+class _MakeShards:
     """A worker: loads the encoder once, then makes one shard after the other."""
 
-    def __init__(self, recipe: Recipe, reference: str, fingerprint: str) -> None:
+    def __init__(self, maker: ShardMaker, reference: str, fingerprint: str) -> None:
         loaded = load_encoder(reference)
         if loaded.encoder.fingerprint() != fingerprint:
             raise ModelError(
@@ -79,12 +80,12 @@ class _Make:
                 "be the same on all."
             )
         loaded.encoder.to(Devices().device)
-        self._recipe, self._embedder = recipe, recipe.embedder(loaded)
+        self._maker, self._embedder = maker, maker.embedder(loaded)
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[str]]:
         chunks = [pickle.loads(content) for content in batch["chunk"]]
-        marks = [self._recipe.make(chunk, self._embedder, Progress()) for chunk in chunks]
-        return {"mark": [json.dumps(asdict(mark)) for mark in marks]}
+        made = [self._maker.make(chunk, self._embedder, Progress()) for chunk in chunks]
+        return {"info": [json.dumps(asdict(info)) for info in made]}
 
 
 @contextmanager
@@ -127,7 +128,7 @@ def _own_faults(ray: Any) -> Iterator[None]:
 
 def _absolute(work: Work) -> dict[str, Any]:
     """How the rows are opened on any machine, the columns being decided."""
-    columns, data = work.corpus.columns, work.data
+    columns, data = work.texts.columns, work.data
     named = (
         data if data.startswith(("hub:", "example:")) else str(Path(data).expanduser().resolve())
     )
@@ -136,7 +137,7 @@ def _absolute(work: Work) -> dict[str, Any]:
         "text": columns.text,
         "pair": columns.pair,
         "keep": columns.keep,
-        "encoding": work.corpus.encoding,
+        "encoding": work.texts.encoding,
     }
 
 
@@ -148,6 +149,6 @@ def _reference(work: Work) -> str:
     return str(place.resolve()) if is_folder else reference
 
 
-def _recipe(work: Work) -> Recipe:
-    """The recipe with an output folder that every machine finds."""
-    return replace(work.recipe, folder=work.recipe.folder.resolve())
+def _maker(work: Work) -> ShardMaker:
+    """The maker with an output folder that every machine finds."""
+    return replace(work.maker, folder=work.maker.folder.resolve())

@@ -11,9 +11,11 @@ from totune.data.examples import Examples
 from totune.encoders.loading import Loaded
 from totune.encoders.mixing import View
 from totune.errors import RunError
-from totune.features.fill import TOKENS_ON_CPU, Job
-from totune.features.rows import Layout
-from totune.inputs.batches import Encodings, ordered_batches, tokenize
+from totune.features.fill import TOKENS_ON_CPU, Computation
+from totune.features.rows import RowLayout
+from totune.inputs.batches import ordered_batches
+from totune.inputs.encoded import tokenize
+from totune.inputs.encodings import Encodings
 from totune.machine import Precision
 from totune.progress import Bar, Progress
 
@@ -56,7 +58,7 @@ class Embedder:
         """
         pieces = tokenize(examples, self.loaded.tokenizer, self.max_length)
         bf16 = self.precision == "bf16"
-        layout = Layout.of(pieces, self.view, self.loaded.encoder.width, bf16)
+        layout = RowLayout.of(pieces, self.view, self.loaded.encoder.width, bf16)
         numbers = self._typed(self._numbers(pieces, layout, progress))
         if self.view.reduction is not None:
             shape = (len(pieces), layout.depths, layout.width)
@@ -64,12 +66,12 @@ class Embedder:
         by_token = _by_token(numbers, pieces, layout)
         return Vectors(by_token, np.asarray(layout.bounds, dtype=np.int64), pieces.truncated)
 
-    def _numbers(self, pieces: Encodings, layout: Layout, progress: Progress) -> np.ndarray:
+    def _numbers(self, pieces: Encodings, layout: RowLayout, progress: Progress) -> np.ndarray:
         """All numbers of some rows, flat, in float32."""
         encoder, bf16 = self.loaded.encoder, self.precision == "bf16"
         filled = with_full_batches(pieces) if bf16 and encoder.device.type == "cpu" else pieces
-        job_layout = Layout.of(filled, self.view, encoder.width, bf16)
-        job = Job(encoder, filled, self.view, bf16, job_layout, "")
+        job_layout = RowLayout.of(filled, self.view, encoder.width, bf16)
+        job = Computation(encoder, filled, self.view, bf16, job_layout, "")
         with progress.bar("", len(pieces)) as bar:
             numbers = job.numbers(OnOneBar(progress, _AtMost(bar, len(pieces))))
         flat = torch.from_numpy(numbers[: layout.count])
@@ -82,7 +84,7 @@ class Embedder:
         largest = float(np.abs(numbers).max(initial=0))
         if largest > float(np.finfo(np.float16).max):
             raise RunError(
-                f"A vector holds {largest:,.0f}, and float16 ends at 65,504: use --dtype float32."
+                f"A vector holds {largest:,.0f}, and float16 ends at 65,504: use `dtype='float32'`."
             )
         return numbers.astype(np.float16)
 
@@ -113,7 +115,7 @@ def with_full_batches(pieces: Encodings) -> Encodings:
     )
 
 
-def _by_token(numbers: np.ndarray, pieces: Encodings, layout: Layout) -> np.ndarray:
+def _by_token(numbers: np.ndarray, pieces: Encodings, layout: RowLayout) -> np.ndarray:
     """[tokens, D, H] from rows of [D, T_i, H], end to end."""
     found = np.empty((int(layout.bounds[-1]), layout.depths, layout.width), dtype=numbers.dtype)
     for row, length in enumerate(pieces.lengths):

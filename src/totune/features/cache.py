@@ -17,12 +17,12 @@ from totune._version import __version__
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import View
 from totune.features.entry_file import BadEntryError, Head, open_entry, read_head
-from totune.features.fill import Job
+from totune.features.fill import Computation
 from totune.features.fingerprint import prefix_fingerprint
 from totune.features.folder import Entry, Folder
-from totune.features.rows import Features, Layout
+from totune.features.rows import Features, RowLayout
 from totune.features.sizes import format_size
-from totune.inputs.batches import Encodings
+from totune.inputs.encodings import Encodings
 from totune.progress import Progress
 
 FORMAT = 1  # raised when what is computed or stored changes its meaning
@@ -97,9 +97,9 @@ class FeatureCache:
         if key in self._open:
             self._folder.touch(key)
             return self._handed(key)
-        layout = Layout.of(pieces, view, encoder.width, precision == "bf16")
+        layout = RowLayout.of(pieces, view, encoder.width, precision == "bf16")
         words = description or f"{len(pieces)} examples"
-        job = Job(encoder, pieces, view, precision == "bf16", layout, words)
+        job = Computation(encoder, pieces, view, precision == "bf16", layout, words)
         found = self._find(key, job) or self._make(key, _head(key, job), job)
         if found is None:
             self._refused.add(key)
@@ -157,7 +157,7 @@ class FeatureCache:
         """
         return self._folder.prune(older_than, max_bytes)
 
-    def _find(self, key: str, job: Job, report: bool = False) -> Features | None:
+    def _find(self, key: str, job: Computation, report: bool = False) -> Features | None:
         path = self._folder.path(key)
         try:
             numbers = open_entry(path, key, job.layout.nbytes)
@@ -174,7 +174,7 @@ class FeatureCache:
         seconds = float(read_head(path).get("seconds", 0.0))
         return Features(job.view, job.layout, numbers.view(job.layout.numpy_dtype), seconds)
 
-    def _make(self, key: str, head: Head, job: Job) -> Features | None:
+    def _make(self, key: str, head: Head, job: Computation) -> Features | None:
         """Computes and stores, or keeps in memory what cannot be stored and is small."""
         in_memory: list[np.ndarray] = []
         if self._can_write():
@@ -202,7 +202,7 @@ class FeatureCache:
         return self._usable
 
     def _store(
-        self, key: str, head: Head, job: Job, in_memory: list[np.ndarray]
+        self, key: str, head: Head, job: Computation, in_memory: list[np.ndarray]
     ) -> Features | None:
         """Computes into a new entry; what is small goes to `in_memory` first. None: no room."""
         found = self._find(key, job, report=True)  # made or repaired by another process meanwhile
@@ -222,7 +222,7 @@ class FeatureCache:
             writer.note(seconds=self.seconds - before)
         return self._find(key, job, report=True)
 
-    def _hold(self, job: Job, in_memory: list[np.ndarray]) -> Features | None:
+    def _hold(self, job: Computation, in_memory: list[np.ndarray]) -> Features | None:
         """Small features in memory, computed unless `in_memory` has them; None for others."""
         if not self._is_small(job):
             return None
@@ -233,18 +233,18 @@ class FeatureCache:
         self._held += job.layout.nbytes
         return Features(job.view, job.layout, in_memory[0], self.seconds - before)
 
-    def _is_small(self, job: Job) -> bool:
+    def _is_small(self, job: Computation) -> bool:
         pooled = job.view.reduction is not None
         return pooled and self._held + job.layout.nbytes <= IN_MEMORY
 
-    def _refuse(self, job: Job) -> None:
+    def _refuse(self, job: Computation) -> None:
         self._progress.say(
             f"The features of {job.description} ({format_size(job.layout.nbytes)}) do not fit the "
             f"cache's budget of {format_size(self.budget_bytes)}: they are computed again in every "
             "epoch, with the same results. Give it more with --cache-budget."
         )
 
-    def _warn_of_disk(self, job: Job, fault: OSError) -> None:
+    def _warn_of_disk(self, job: Computation, fault: OSError) -> None:
         remedy = "kept in memory" if self._is_small(job) else "computed again in every epoch"
         self._progress.warn(
             f"The features of {job.description} ({format_size(job.layout.nbytes)}) cannot be "
@@ -281,7 +281,7 @@ def _key(encoder: Encoder, pieces: Encodings, view: View, precision: Precision) 
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def _head(key: str, job: Job) -> Head:
+def _head(key: str, job: Computation) -> Head:
     tokens = "every token" if job.view.reduction is None else job.view.reduction
     layers = ", ".join(str(depth) for depth in job.view.depths)
     return {

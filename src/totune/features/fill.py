@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import View, reduce_tokens
-from totune.features.rows import Features, Layout
-from totune.inputs.batches import Encodings, ordered_batches
-from totune.inputs.halving import in_halves
+from totune.features.rows import Features, RowLayout
+from totune.inputs.batches import in_halves, ordered_batches
+from totune.inputs.encodings import Encodings
 from totune.progress import Progress
 
 Put = Callable[[int, np.ndarray], None]
@@ -24,7 +24,7 @@ TOKENS_ON_ACCELERATOR = 16_384
 
 
 @dataclass(frozen=True)
-class Job:
+class Computation:
     """What is to be computed: `view` of `encoder` over `pieces`.
 
     Attributes:
@@ -37,7 +37,7 @@ class Job:
     pieces: Encodings
     view: View
     bf16: bool
-    layout: Layout
+    layout: RowLayout
     description: str
 
     def numbers(self, progress: Progress) -> np.ndarray:
@@ -108,6 +108,6 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 def compute(encoder: Encoder, pieces: Encodings, view: View, bf16: bool) -> Features:
     """A view in memory, without a cache: for texts that are seen once."""
-    layout = Layout.of(pieces, view, encoder.width, bf16)
-    job = Job(encoder, pieces, view, bf16, layout, f"{len(pieces)} examples")
+    layout = RowLayout.of(pieces, view, encoder.width, bf16)
+    job = Computation(encoder, pieces, view, bf16, layout, f"{len(pieces)} examples")
     return Features(view, layout, job.numbers(Progress()))

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from totune.encoders.mixing import View
-from totune.inputs.batches import Encodings
+from totune.inputs.encodings import Encodings, Ragged
 
 
 @dataclass(frozen=True)
-class Layout:
+class RowLayout:
     """Where each row lies.
 
     Attributes:
@@ -31,7 +31,7 @@ class Layout:
     dtype: torch.dtype
 
     @classmethod
-    def of(cls, pieces: Encodings, view: View, width: int, bf16: bool) -> "Layout":
+    def of(cls, pieces: Encodings, view: View, width: int, bf16: bool) -> "RowLayout":
         """The layout of `view`; pooled vectors stay float32, they are small."""
         if view.reduction is not None:
             return cls(len(view.depths), width, np.arange(len(pieces) + 1), torch.float32)
@@ -67,7 +67,7 @@ class Features:
     """
 
     def __init__(
-        self, view: View, layout: Layout, numbers: np.ndarray, seconds: float = 0.0
+        self, view: View, layout: RowLayout, numbers: np.ndarray, seconds: float = 0.0
     ) -> None:
         self.view = view
         self.seconds = seconds
@@ -95,14 +95,13 @@ class Features:
         batch = torch.from_numpy(self._padded(np.asarray(indices), max_length))
         return batch.view(layout.dtype)
 
-    def selected(self, places: np.ndarray, offsets: np.ndarray) -> "Selection":
-        """Other rows over the same pieces: row i is the pieces places[offsets[i]:offsets[i + 1]].
+    def selected(self, places: Ragged) -> "Selection":
+        """Other rows over the same pieces.
 
         Args:
-            places: positions among all pieces, each row in few consecutive runs.
-            offsets: [N + 1].
+            places: positions of each row's pieces among all, in few consecutive runs.
         """
-        return Selection(self, places, offsets)
+        return Selection(self, places)
 
     def run(self, start: int, end: int) -> np.ndarray:
         """Consecutive pieces start..end of one row, [D, end - start, H] as they are stored."""
@@ -136,9 +135,9 @@ class Features:
 class Selection:
     """Rows of a token view that are parts of its own rows, read without the rest."""
 
-    def __init__(self, features: Features, places: np.ndarray, offsets: np.ndarray) -> None:
+    def __init__(self, features: Features, places: Ragged) -> None:
         self.view = features.view
-        self._features, self._places, self._offsets = features, places, offsets
+        self._features, self._places = features, places
 
     def rows(self, indices: np.ndarray) -> Tensor:
         """The rows `indices` [S], padded with zeros: [S, D, T, H]."""
@@ -151,7 +150,7 @@ class Selection:
         return torch.from_numpy(out).view(self._features.dtype)
 
     def _row(self, row: int) -> np.ndarray:
-        places = self._places[self._offsets[row] : self._offsets[row + 1]]
+        places = self._places.row(row)
         cuts = np.flatnonzero(np.diff(places) != 1) + 1
         runs = [self._features.run(int(run[0]), int(run[-1]) + 1) for run in np.split(places, cuts)]
         return runs[0] if len(runs) == 1 else np.concatenate(runs, axis=1)

@@ -12,6 +12,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from torch import Tensor, nn
 
+from totune.inputs.batches import TokenIndex
 from totune.modules.tokens import Tokens
 from totune.ranges import Floats
 from totune.registry import Registry
@@ -19,24 +20,6 @@ from totune.tasks.base import Task
 
 InputKind = Literal["pooled", "pooled-pair", "tokens", "pair", "words"]
 Dropout = Annotated[float, Field(ge=0, lt=1), Floats(0.0, 0.5)]
-
-
-@dataclass(frozen=True)
-class Words:
-    """Where the words of S sentences are among their word pieces.
-
-    Attributes:
-        starts: the place of each word's first piece in its sentence, [S, W].
-        mask: [S, W] bool, true on words: a prefix of at least one word in every row.
-    """
-
-    starts: Tensor
-    mask: Tensor
-
-    @property
-    def counts(self) -> Tensor:
-        """How many words each sentence has, [S]."""
-        return self.mask.sum(dim=1)
 
 
 @dataclass(frozen=True)
@@ -49,12 +32,12 @@ class States:
     | pooled-pair | two [B, H]: first and second text, encoded apart | - | - |
     | tokens | - | all word pieces of the row, special ones too (the first is [CLS]) | - |
     | pair | - | two: word pieces of the first and of the second text | - |
-    | words | - | the word pieces of each sentence, without special ones | where words start |
+    | words | - | each sentence's word pieces, without special ones | first piece of each word |
     """
 
     vectors: tuple[Tensor, ...] = ()
     tokens: tuple[Tokens, ...] = ()
-    words: Words | None = None
+    words: TokenIndex | None = None
 
 
 class HeadModule(nn.Module, ABC):
@@ -112,7 +95,7 @@ def first_pieces(states: States) -> Tensor:
     """The state of each word's first piece, over all sentences in order: [P, H]."""
     words, pieces = states.words, states.tokens[0]
     assert words is not None, "only heads that want words ask for them"
-    at = words.starts.unsqueeze(-1).expand(-1, -1, pieces.states.shape[-1])
+    at = words.at.unsqueeze(-1).expand(-1, -1, pieces.states.shape[-1])
     return pieces.states.gather(1, at)[words.mask]
 
 

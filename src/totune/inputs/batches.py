@@ -1,27 +1,22 @@
-"""From texts to batches of word pieces: tokenised once, bucketed by length, padded per batch."""
+"""Batches: units of similar lengths, padded; halved where one does not fit into memory."""
 
-import hashlib
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import BatchEncoding
 
-from totune.data.examples import Examples
-from totune.errors import ConfigError, ModelError
-from totune.inputs.tokenizer import Tokenizer
+from totune.errors import RunError
+from totune.text import counted
 
 BUCKET_NOISE = 0.1  # share of a length by which sorting keys are jittered, so batches vary
-CHUNK = 2000  # rows tokenised at once
 
 
 @dataclass(frozen=True)
 class TokenIndex:
-    """S sequences of places, padded.
+    """Places of tokens in S sequences, padded to T.
 
     Attributes:
         at: [S, T], 0 on padding.
@@ -30,6 +25,11 @@ class TokenIndex:
 
     at: Tensor
     mask: Tensor
+
+    @property
+    def counts(self) -> Tensor:
+        """Number of places of each sequence, [S]."""
+        return self.mask.sum(dim=1)
 
     def to(self, device: torch.device) -> "TokenIndex":
         return TokenIndex(self.at.to(device), self.mask.to(device))
@@ -73,89 +73,6 @@ class Batch:
             sides=tuple(side.to(device) for side in self.sides),
             words=None if words is None else words.to(device),
         )
-
-
-@dataclass(frozen=True)
-class Encodings:
-    """A tokenised split: the word pieces of every row, end to end.
-
-    Attributes:
-        input_ids: all rows' pieces concatenated, [sum of lengths].
-        token_type_ids: likewise, or None.
-        offsets: row i holds input_ids[offsets[i]:offsets[i + 1]].
-        truncated: how many rows lost pieces to the length limit.
-        identity: hash-relevant facts: tokenizer fingerprint, limit, data digest.
-        second_starts: of pairs in one sequence, where the second text starts in each row, [N].
-    """
-
-    input_ids: np.ndarray
-    offsets: np.ndarray
-    token_type_ids: np.ndarray | None
-    pad_token_id: int
-    truncated: int
-    identity: str
-    second_starts: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def lengths(self) -> np.ndarray:
-        return np.diff(self.offsets)
-
-    def batch(self, indices: np.ndarray) -> Batch:
-        """Rows `indices` ([B]) as a batch [B, T], padded on the right to the longest of them."""
-        starts, lengths = self.offsets[indices], self.lengths[indices]
-        columns = np.arange(lengths.max())
-        inside = columns < lengths[:, None]  # [B, T]
-        at = np.where(inside, starts[:, None] + columns, 0)  # [B, T], places in input_ids
-        ids = np.where(inside, self.input_ids[at], self.pad_token_id)
-        types = self.token_type_ids
-        return Batch(
-            indices=np.asarray(indices),
-            input_ids=_long(ids),
-            attention_mask=_long(inside),
-            token_type_ids=None if types is None else _long(np.where(inside, types[at], 0)),
-        )
-
-
-def tokenize(examples: Examples, tokenizer: Tokenizer, max_length: int) -> Encodings:
-    """Cuts every row into word pieces, pairs into one sequence with two segments.
-
-    Args:
-        examples: the rows.
-        tokenizer: a fast one, with a padding token.
-        max_length: of a row in word pieces, special ones included; of a pair that is longer, the
-            longer text is cut first.
-
-    Raises:
-        ModelError: the tokenizer is not a fast one or cannot pad.
-        ConfigError: `max_length` leaves no room for the text.
-    """
-    check_tokenizer(tokenizer, max_length, pairs=examples.pairs is not None)
-    ids: list[np.ndarray] = []
-    types: list[np.ndarray] = []
-    lengths: list[int] = []
-    seconds: list[int] = []
-    truncated = 0
-    for start in range(0, len(examples), CHUNK):
-        encoded = _encode(examples, slice(start, start + CHUNK), tokenizer, max_length)
-        rows = encoded["input_ids"]
-        lengths += map(len, rows)
-        ids += [np.asarray(row, dtype=np.int32) for row in rows]
-        types += [np.asarray(row, dtype=np.int8) for row in encoded.get("token_type_ids", ())]
-        truncated += sum(bool(row.overflowing) for row in encoded.encodings or ())
-        if examples.pairs is not None:
-            seconds += [_second_start(row.sequence_ids) for row in encoded.encodings or ()]
-    return Encodings(
-        input_ids=np.concatenate(ids),
-        offsets=np.concatenate([[0], np.cumsum(lengths)]),
-        token_type_ids=np.concatenate(types) if types else None,
-        pad_token_id=int(tokenizer.pad_token_id),
-        truncated=truncated,
-        identity=identity_of(examples, tokenizer, max_length),
-        second_starts=np.asarray(seconds) if seconds else None,
-    )
 
 
 def shuffled_batches(
@@ -204,64 +121,6 @@ def ordered_batches(
     yield from _cut(order, lengths, batch_size, tokens_per_batch, sizes)
 
 
-def _long(values: np.ndarray) -> Tensor:
-    return torch.from_numpy(values.astype(np.int64))
-
-
-def check_tokenizer(tokenizer: Tokenizer, max_length: int, pairs: bool) -> None:
-    """Refuses what cannot be batched.
-
-    Raises:
-        ModelError: the tokenizer is not a fast one or cannot pad.
-        ConfigError: `max_length` leaves no room for the text.
-    """
-    name = tokenizer.name_or_path or type(tokenizer).__name__
-    if not tokenizer.is_fast:
-        raise ModelError(f"The tokenizer of {name} has no fast version (tokenizer.json).")
-    if tokenizer.pad_token_id is None:
-        raise ModelError(
-            f"The tokenizer of {name} has no padding token, so rows of different lengths cannot "
-            "share a batch; choose an encoder of the BERT family."
-        )
-    special = tokenizer.num_special_tokens_to_add(pair=pairs)
-    least = special + (2 if pairs else 1)
-    if max_length < least:
-        raise ConfigError(
-            f"max_length is {max_length}; with the {special} special word pieces of {name} it must "
-            f"be {least} or more."
-        )
-
-
-def _encode(
-    examples: Examples, rows: slice, tokenizer: Tokenizer, max_length: int
-) -> BatchEncoding:
-    pairs = None if examples.pairs is None else list(examples.pairs[rows])
-    encoded: BatchEncoding = tokenizer(
-        list(examples.texts[rows]),
-        pairs,
-        truncation="longest_first",
-        max_length=max_length,
-        return_attention_mask=False,
-    )
-    return encoded
-
-
-def identity_of(examples: Examples, tokenizer: Tokenizer, max_length: int, *more: object) -> str:
-    """A hash of the tokenizer, the limit, the data and what `more` there is: of equal pieces."""
-    backend: Any = tokenizer
-    rules = json.loads(backend.backend_tokenizer.to_str())
-    for state in ("truncation", "padding"):  # left by earlier calls
-        rules.pop(state, None)
-    facts = [rules, tokenizer.model_input_names, max_length, examples.digest(), *more]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def _second_start(sequence_ids: Sequence[int | None]) -> int:
-    """Where the second text of a pair starts: at its first piece, or at the end if it has none."""
-    start = sequence_ids.index(1) if 1 in sequence_ids else len(sequence_ids) - 1
-    return max(1, start)  # so that neither side is empty
-
-
 def _cut(
     order: np.ndarray,
     lengths: np.ndarray,
@@ -287,3 +146,80 @@ def _cut(
             starts.append(at)
             longest, rows = length, size
     return np.split(order, starts[1:])
+
+
+def fits(work: Callable[[], object], undo: Callable[[], object] = lambda: None) -> bool:
+    """Does `work`; False if it ran out of memory, and nothing of it is held any more.
+
+    Args:
+        work: what it computes it keeps elsewhere.
+        undo: called where memory ran out, before what is free is given back to the device.
+    """
+    try:
+        work()
+        return True
+    except (RuntimeError, MemoryError) as error:
+        if not _ran_out(error):
+            raise
+    from accelerate.utils.memory import clear_device_cache
+
+    # Not in the handler: there the error's traceback still holds what was computed.
+    undo()
+    clear_device_cache(garbage_collection=True)
+    return False
+
+
+def _ran_out(error: Exception) -> bool:
+    from accelerate.utils.memory import should_reduce_batch_size
+
+    kinds = (torch.OutOfMemoryError, MemoryError)
+    return isinstance(error, kinds) or bool(should_reduce_batch_size(error))
+
+
+def split_units(units: np.ndarray, parts: int) -> list[np.ndarray]:
+    """Units [B] in up to `parts` stretches of about one size, none of them empty."""
+    return [part for part in np.array_split(units, parts) if len(part)]
+
+
+def in_halves(
+    batches: Iterable[np.ndarray],
+    work: Callable[[np.ndarray], object],
+    lengths: np.ndarray,
+    tell: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Does `work` on every batch; where one does not fit, it and all later ones are halved.
+
+    Args:
+        batches: unit numbers, [B] each.
+        work: may be done again on units that it has begun with.
+        lengths: word pieces of every unit.
+        tell: told of every halving.
+
+    Raises:
+        RunError: if a single unit does not fit.
+    """
+    parts = 1
+    for batch in batches:
+        waiting = split_units(batch, parts)
+        while waiting:
+            if fits(partial(work, waiting[0])):
+                del waiting[0]
+                continue
+            if len(waiting[0]) == 1:
+                raise single_does_not_fit(int(lengths[waiting[0][0]]))
+            parts *= 2
+            tell(f"{size_of(waiting[0], lengths)} did not fit into memory: batches are halved.")
+            waiting = [half for units in waiting for half in split_units(units, 2)]
+
+
+def size_of(units: np.ndarray, lengths: np.ndarray) -> str:
+    """Units [B] and their word pieces in words: "32 rows of 60 word pieces"."""
+    return f"{counted(len(units), 'row')} of {int(lengths[units].max())} word pieces"
+
+
+def single_does_not_fit(length: int) -> RunError:
+    """The fault that no smaller batch can mend."""
+    return RunError(
+        f"a single row of {length} word pieces does not fit into memory, so no batch size would "
+        "help. Use a smaller `max_length`, `precision='bf16'` or a smaller encoder."
+    )

@@ -13,34 +13,19 @@ from itertools import groupby
 import numpy as np
 
 from totune.data.examples import Examples
-from totune.inputs.batches import CHUNK, Encodings, check_tokenizer, identity_of
-from totune.inputs.tokenizer import Tokenizer
+from totune.inputs.encodings import (
+    EncodedSplit,
+    Encodings,
+    Ragged,
+    Tokenizer,
+    check_tokenizer,
+    identity_of,
+    offsets_of,
+)
 
+CHUNK = 2000  # rows tokenised at once
 CORE = 0.75  # the most of an input that a core takes, so that a quarter is left for context
 OVERLAP = 0.25  # share of an input that the next one of the same sentence repeats
-
-
-@dataclass(frozen=True)
-class Windows:
-    """Encoder inputs of sentences; U units, N sentences.
-
-    Attributes:
-        pieces: the inputs, with special pieces.
-        inputs: unit u is encoded as inputs[u] .. inputs[u + 1], [U + 1].
-        rows: the sentences of unit u are rows[u] .. rows[u + 1], [U + 1].
-        places: the places of every sentence's own pieces among all pieces, sentence by sentence.
-        place_offsets: sentence i has places[place_offsets[i]:place_offsets[i + 1]], [N + 1].
-        word_starts: of every word, which of its sentence's pieces is its first.
-        word_offsets: sentence i has word_starts[word_offsets[i]:word_offsets[i + 1]], [N + 1].
-    """
-
-    pieces: Encodings
-    inputs: np.ndarray
-    rows: np.ndarray
-    places: np.ndarray
-    place_offsets: np.ndarray
-    word_starts: np.ndarray
-    word_offsets: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -52,7 +37,9 @@ class Cut:
     spans: tuple[tuple[int, int], ...]
 
 
-def windows(examples: Examples, tokenizer: Tokenizer, max_length: int, context: bool) -> Windows:
+def windows(
+    examples: Examples, tokenizer: Tokenizer, max_length: int, context: bool
+) -> EncodedSplit:
     """Arranges sentences as encoder inputs.
 
     Args:
@@ -71,24 +58,24 @@ def windows(examples: Examples, tokenizer: Tokenizer, max_length: int, context: 
     sentences = list(_word_pieces(examples, tokenizer))
     for rows in _documents(examples, context):
         builder.add([sentences[row][0] for row in rows], room)
+    inputs = Ragged.of(builder.inputs)
     has_types = "token_type_ids" in tokenizer.model_input_names
     pieces = Encodings(
-        input_ids=np.concatenate(builder.inputs).astype(np.int32),
-        offsets=_offsets([len(own) for own in builder.inputs]),
+        input_ids=inputs.values.astype(np.int32),
+        offsets=inputs.offsets,
         token_type_ids=np.zeros(builder.total, dtype=np.int8) if has_types else None,
         pad_token_id=int(tokenizer.pad_token_id),
         truncated=0,
         identity=identity_of(examples, tokenizer, max_length, "words", context),
     )
-    starts = [own for _, own in sentences]
-    return Windows(
+    words = Ragged.of([starts for _, starts in sentences])
+    return EncodedSplit(
         pieces=pieces,
         inputs=np.asarray(builder.units_of_inputs),
         rows=np.asarray(builder.units_of_rows),
-        places=np.concatenate(builder.places),
-        place_offsets=_offsets([len(own) for own in builder.places]),
-        word_starts=np.concatenate(starts),
-        word_offsets=_offsets([len(own) for own in starts]),
+        counts=words.lengths,
+        sides=(Ragged.of(builder.places),),
+        words=words,
     )
 
 
@@ -225,7 +212,7 @@ def _aligned(
     tokenizer: Tokenizer,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pieces and the first of each word; a word that leaves no piece gets an unknown one."""
-    starts = _offsets([len(word) + 1 for word in words])[:-1]
+    starts = offsets_of([len(word) + 1 for word in words])[:-1]
     begins, ends = np.asarray(spans, dtype=int).reshape(-1, 2).T
     last = np.maximum(ends - 1, 0)
     # A piece of nothing but the space before a word is that word's, as in "▁", "京".
@@ -239,7 +226,3 @@ def _aligned(
         ids = np.insert(ids, at, tokenizer.pad_token_id if unknown is None else unknown)
         of_word = np.insert(of_word, at, missing)
     return ids, np.searchsorted(of_word, np.arange(len(words)))
-
-
-def _offsets(lengths: Sequence[int]) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(np.asarray(lengths, dtype=np.int64))])

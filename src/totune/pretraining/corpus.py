@@ -4,18 +4,13 @@ A corpus is read as it is needed and never held whole: it is read once to count 
 again for each use.
 """
 
-import gzip
 import hashlib
-import lzma
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
 
-from totune.data.files import missing_file
-from totune.data.hub import read_hub
+from totune.data.files import read_lines
+from totune.data.hub import open_hub
 from totune.errors import DataError
 
 HUB = "hub:"
@@ -23,7 +18,6 @@ TEXT_COLUMN = "text"
 HELD_OUT = 0.01  # of the documents, where no validation text is named
 
 Document = list[str]  # its paragraphs, none of them blank
-_DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError)
 
 
 @dataclass(frozen=True)
@@ -64,7 +58,7 @@ def read_corpus(sources: Sequence[str | Path], max_words: int | None = None) -> 
     """Counts and checks a corpus.
 
     Args:
-        sources: text files (.xz or .gz if packed), or `hub:NAME` of a dataset with a text column,
+        sources: text files, packed or not, or `hub:NAME` of a dataset with a text column,
             whose rows are documents.
         max_words: whole documents are read until there are so many words.
 
@@ -118,9 +112,11 @@ def _documents(sources: Sequence[str]) -> Iterator[Document]:
 
 
 def _of_file(path: Path) -> Iterator[Document]:
+    if path.is_dir():
+        raise DataError(f"{path} is no file; name the text files themselves.")
     document: Document = []
     anything = False
-    for line in _lines(path):
+    for line in read_lines(path):
         text = line.strip()
         if text:
             document.append(text)
@@ -134,45 +130,14 @@ def _of_file(path: Path) -> Iterator[Document]:
         raise DataError(f"{path} holds no text. Is the download or export complete?")
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file, which are decoded one by one so that a fault has a place."""
-    if not path.is_file():
-        if path.exists():
-            raise DataError(f"{path} is no file; name the text files themselves.")
-        raise missing_file(path)
-    with _reading(path) as file:
-        for number, line in enumerate(file, 1):
-            try:
-                yield line.decode("utf-8").removeprefix("\ufeff")
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"{path} is not UTF-8: line {number:,} holds byte 0x{line[error.start]:02X} at "
-                    f"place {error.start + 1:,}. Convert it first, for example with "
-                    "iconv -f windows-1252 -t utf-8."
-                ) from None
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[BinaryIO]:
-    """The unpacked bytes of a file, packed or not."""
-    openers: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open}
-    try:
-        with openers.get(path.suffix, open)(path, "rb") as opened:
-            yield opened
-    except _DAMAGED as error:
-        raise DataError(
-            f"{path} cannot be read ({error}): it is damaged, incomplete or misnamed."
-        ) from None
-
-
 def _of_hub(source: str) -> Iterator[Document]:
     """The rows of a dataset's train split; each row's lines are its paragraphs."""
-    table = read_hub(source.removeprefix(HUB)).splits["train"]
-    if TEXT_COLUMN not in table.columns:
-        held = ", ".join(table.columns)
+    rows = open_hub(source.removeprefix(HUB))["train"]
+    if TEXT_COLUMN not in rows.sample.columns:
+        held = ", ".join(rows.sample.columns)
         raise DataError(f"{source} has no column named {TEXT_COLUMN!r}; it has {held}.")
-    for value in table.columns[TEXT_COLUMN]:
-        lines = [line.strip() for line in str(value or "").splitlines()]
+    for _, (text,) in rows.rows([TEXT_COLUMN]):
+        lines = [line.strip() for line in (text or "").splitlines()]
         document = [line for line in lines if line]
         if document:
             yield document

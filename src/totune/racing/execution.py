@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from totune.data.splits import Splits, shrink
+from totune.data.splits import shrink
 from totune.metrics import get_metric
 from totune.racing.records import Race, Round
 from totune.racing.rounds import RoundRuns, make_design, plan_rounds, run_rounds
@@ -121,8 +121,7 @@ def _part(whole: _Share, fraction: float) -> _Share:
     """The same runs on a part of the training rows, drawn once; their weights are not kept."""
     context = whole.runner.context
     data = context.dataset
-    splits = Splits(data.splits(), ())
-    rows = shrink(splits, data.columns.task, fraction, context.split_seed).parts["train"]
+    rows = shrink(data.splits(), data.columns.task, fraction, context.split_seed)["train"]
     small = context.with_splits({"train": rows})
     runs = [_on_part(run, small) for run in whole.runs]
     store = Store(whole.runner.store.folder / PART / f"{fraction:g}")

@@ -12,7 +12,7 @@ from totune.data.columns import find_columns
 from totune.data.examples import Examples, TaskName
 from totune.data.extraction import extract
 from totune.data.readers import read_table
-from totune.data.splits import Splits, shrink, strata
+from totune.data.splits import shrink, strata
 from totune.errors import DataError
 from totune.progress import Bar, Progress
 from totune.recipes.recipe import CrossValidation, Protocol, Recipe
@@ -63,15 +63,15 @@ def cross_validate(
 def _read(recipe: Recipe, file: Path, progress: Progress) -> tuple[Examples, TaskName]:
     table = read_table(file)
     columns, _ = find_columns(table, text=recipe.data.text, label=recipe.data.label)
-    read = extract(table, columns)
-    for warning in (*table.warnings, *read.warnings):
+    examples = extract(table, columns, table.remarks)
+    for warning in table.remarks.warnings:
         progress.warn(warning)
-    return read.examples, columns.task
+    return examples, columns.task
 
 
 def draw(examples: Examples, task: TaskName, share: float, seed: int) -> Examples:
     """A stratified share of the rows."""
-    return shrink(Splits({"train": examples}, ()), task, share, seed).parts["train"]
+    return shrink({"train": examples}, task, share, seed)["train"]
 
 
 def _group(

@@ -9,8 +9,8 @@ from totune.data.examples import Dataset, Examples, SplitName
 from totune.encoders.loading import Loaded
 from totune.encoders.mixing import View
 from totune.features import FeatureCache, compute
-from totune.inputs.batches import Encodings, tokenize
-from totune.inputs.encoded import EncodedSplit, EncodingOptions, frame
+from totune.inputs.encoded import EncodingOptions, frame, tokenize
+from totune.inputs.encodings import EncodedSplit, Encodings
 from totune.machine import Precision
 from totune.progress import Progress
 from totune.runs.callbacks import Callback

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from totune.data.examples import TaskName
 from totune.data.sources import load_dataset
-from totune.data.tag_schemes import Scheme
+from totune.data.tagging.schemes import Scheme
 from totune.encoders.loading import load_encoder
 from totune.encoders.sources import DEFAULT_ENCODER
 from totune.errors import ConfigError

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from totune.data.examples import Examples, Label
-from totune.data.tag_schemes import Scheme, detect, follows, is_tag
+from totune.data.tagging.schemes import Scheme, detect, follows, is_tag
 from totune.errors import DataError
 from totune.metrics import METRICS, PADDING, span_scores
 from totune.metrics.spans import OUTSIDE, PREFIXES

@@ -8,9 +8,8 @@ import torch
 
 from totune.data.examples import Label
 from totune.features import FeatureCache, Features, Selection
-from totune.inputs.batches import Batch, Encodings, ordered_batches
-from totune.inputs.encoded import EncodedSplit
-from totune.inputs.halving import in_halves
+from totune.inputs.batches import Batch, in_halves, ordered_batches
+from totune.inputs.encodings import EncodedSplit, Encodings
 from totune.model import Model, Viewed
 from totune.tasks.base import Task
 from totune.training.devices import Devices
@@ -110,7 +109,7 @@ def open_source(
     by_sentence = model.wants == "words" and frozen and not model.readout.reads_batch
     if by_sentence and (features is not None or training):
         alone = units.alone()
-        chosen = features and features.selected(units.sides[0].values, alone.pieces.offsets)
+        chosen = features and features.selected(units.sides[0])
         return Source(split, alone, chosen, sides)
     return Source(split, units, features, sides)
 

@@ -15,8 +15,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from totune.inputs.batches import Batch, ordered_batches
-from totune.inputs.halving import cut, fits, single_does_not_fit, size_of
+from totune.inputs.batches import (
+    Batch,
+    fits,
+    ordered_batches,
+    single_does_not_fit,
+    size_of,
+    split_units,
+)
 from totune.model import Model
 from totune.progress import Progress
 from totune.training.checkpoints import random_state, restore_random_state
@@ -147,7 +153,7 @@ class MicroBatches:
     def _all_parts(
         self, wrapped: nn.Module, source: Source, units: np.ndarray, weight: float
     ) -> list[Part]:
-        *others, last = cut(units, self.parts)
+        *others, last = split_units(units, self.parts)
         with _apart(wrapped):
             found = [self._part(wrapped, source, each, weight) for each in others]
         return [*found, self._part(wrapped, source, last, weight)]
@@ -161,14 +167,16 @@ class MicroBatches:
 
     def _tell(self, units: np.ndarray, source: Source, before: int) -> None:
         lengths = source.units.lengths
-        old, new = (size_of(cut(units, parts)[0], lengths) for parts in (before, self.parts))
+        old, new = (
+            size_of(split_units(units, parts)[0], lengths) for parts in (before, self.parts)
+        )
         self._progress.say(
             f"A step with {old} at once does not fit into memory: from here on a step is computed "
             f"in {self.parts} parts (of {new} here) and learns from as many rows as before."
         )
 
     def _end(self, units: np.ndarray, source: Source) -> NoReturn:
-        rows = size_of(cut(units, self.parts)[0], source.units.lengths)
+        rows = size_of(split_units(units, self.parts)[0], source.units.lengths)
         print(
             f"error: process {self._devices.rank} ran out of memory with {rows} in a step that the "
             "other processes wait for, so all of them end. What had finished is kept; start again "

@@ -310,7 +310,7 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path):
 def test_what_cannot_be_read_is_told_with_its_remedy(tmp_path: Path, genres: Path):
     with pytest.raises(DataError, match=r"Did you mean .*genres\.csv"):
         read(tmp_path / "genre.csv")
-    with pytest.raises(DataError, match=r"no column 'kind' \(--by\)"):
+    with pytest.raises(DataError, match=r"no column 'kind' \(`by`\)"):
         read(genres, text="sentence1", by="kind")
     numbers = write_table(tmp_path / "numbers.csv", ("x", "y"), [("1", "2"), ("3", "4")])
     with pytest.raises(DataError, match="Name it with --text"):

@@ -4,8 +4,7 @@ import pytest
 
 from totune.data.conll import is_conll, is_words_only, read_conll
 from totune.data.readers import read_table
-from totune.data.tables import Table
-from totune.data.word_lists import read_words
+from totune.data.tables import SourceTable, read_words
 from totune.errors import DataError
 
 TWO_DOCUMENTS = """-DOCSTART- -X- -X- O
@@ -20,11 +19,15 @@ Peter NNP B-NP B-PER
 """
 
 
-def read(text: str) -> Table:
-    return read_conll(text, Path("a.conll"))
+def read(text: str) -> SourceTable:
+    return read_conll(lines(text), Path("a.conll"))
 
 
-def lists(table: Table, column: str) -> list[tuple[str, ...] | None]:
+def lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n")
+
+
+def lists(table: SourceTable, column: str) -> list[tuple[str, ...] | None]:
     return [read_words(cell) for cell in table.columns[column]]
 
 
@@ -35,7 +38,7 @@ def test_sentences_and_documents() -> None:
     assert lists(table, "tags") == [("B-ORG", "O"), ("B-LOC",), ("B-PER",)]
     assert table.columns["document"] == ["1", "1", "2"]
     assert (table.rows, table.unit, table.document) == ([3, 6, 9], "line", "document")
-    assert (table.ragged, table.warnings) == ((), ())
+    assert (table.ragged, table.remarks.warnings) == ((), [])
 
 
 @pytest.mark.parametrize(
@@ -75,10 +78,10 @@ def test_malformed_lines_cost_their_sentence_and_are_named() -> None:
     table = read("EU O\nrejects\n\nBonn O\nis O far\n\n" + "fine O\n\n" * 5)
     assert len(table) == 5
     assert table.ragged == (2, 5)
-    assert table.warnings == (
+    assert table.remarks.warnings == [
         "a.conll: 2 lines without the usual 2 fields (lines 2, 5); "
         "2 of 7 sentences left out for them.",
-    )
+    ]
 
 
 def test_mostly_malformed_lines_are_an_error() -> None:
@@ -109,7 +112,7 @@ def test_no_sentence_is_an_error(text: str) -> None:
     ],
 )
 def test_recognition_by_content(text: str, recognised: bool) -> None:
-    assert is_conll(text) is recognised
+    assert is_conll(lines(text)) is recognised
 
 
 @pytest.mark.parametrize(
@@ -123,7 +126,7 @@ def test_recognition_by_content(text: str, recognised: bool) -> None:
     ],
 )
 def test_words_without_tags(text: str, recognised: bool) -> None:
-    assert is_words_only(text) is recognised
+    assert is_words_only(lines(text)) is recognised
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.tsv", "a.conll", "a.bio", "a.iob", "a.iobes"])
@@ -140,4 +143,4 @@ def test_conll_2003(shared: Path) -> None:
     assert len(set(table.columns["document"])) == 216
     assert sum(len(words or ()) for words in lists(table, "tokens")) == 51362
     assert sum(tag[0] == "B" for tags in lists(table, "tags") for tag in tags or ()) == 5942
-    assert table.warnings == ()
+    assert table.remarks.warnings == []

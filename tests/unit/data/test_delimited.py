@@ -5,7 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from totune.data.delimited import looks_like_data, split_commas, split_tabs
+from totune.data.delimited import Dialect, Record, looks_like_data
+
+
+def read(text: str, commas: bool = True) -> list[Record]:
+    lines = text.removesuffix("\n").split("\n")
+    return list(Dialect.of(lines, commas).records(lines))
+
+
+def fields(text: str, commas: bool = True) -> list[list[str]]:
+    return [record.fields for record in read(text, commas)]
+
 
 CELLS = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), min_size=1, max_size=20
@@ -16,32 +26,32 @@ CELLS = st.text(
 def test_what_csv_writes_is_read_back(rows: list[tuple[str, str, str]]) -> None:
     file = io.StringIO(newline="")
     csv.writer(file, lineterminator="\n").writerows([("text", "label", "more"), *rows])
-    records = split_commas(file.getvalue())
-    assert records.fields[1:] == [list(row) for row in rows]
-    assert not records.unbalanced
+    records = read(file.getvalue())
+    assert [record.fields for record in records[1:]] == [list(row) for row in rows]
+    assert not any(record.unbalanced for record in records)
 
 
 def test_quoted_line_breaks_keep_the_line_numbers_of_an_editor() -> None:
-    records = split_commas('text,label\n"one\ntwo, three",1\nfour,2\n')
-    assert records.fields[1] == ["one\ntwo, three", "1"]
-    assert records.lines == [1, 2, 4]
+    records = read('text,label\n"one\ntwo, three",1\nfour,2\n')
+    assert records[1].fields == ["one\ntwo, three", "1"]
+    assert [record.line for record in records] == [1, 2, 4]
 
 
 def test_an_unbalanced_quote_costs_no_other_row() -> None:
-    records = split_commas('text,label\n"open,1\nb,2\nc "d",3\n"e, f",4\n"""g""",5\n')
-    assert records.fields[1:] == [
+    records = read('text,label\n"open,1\nb,2\nc "d",3\n"e, f",4\n"""g""",5\n')
+    assert [record.fields for record in records[1:]] == [
         ['"open', "1"],
         ["b", "2"],
         ['c "d"', "3"],
         ["e, f", "4"],
         ['"g"', "5"],
     ]
-    assert records.unbalanced == [2]
+    assert [record.line for record in records if record.unbalanced] == [2]
 
 
 def test_a_quote_open_to_the_end_costs_no_other_row() -> None:
-    records = split_commas('text,label\n"open,1\nb,2\n')
-    assert records.fields[1:] == [['"open', "1"], ["b", "2"]]
+    records = read('text,label\n"open,1\nb,2\n')
+    assert [record.fields for record in records[1:]] == [['"open', "1"], ["b", "2"]]
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -49,19 +59,19 @@ def test_the_delimiter_is_found(delimiter: str) -> None:
     rows = [["text", "label"], ["a, b; c", "1"], ["d | e", "2"], ["f", "3"]]
     file = io.StringIO(newline="")
     csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(rows)
-    assert split_commas(file.getvalue()).fields == rows
+    assert fields(file.getvalue()) == rows
 
 
 def test_a_field_of_200_000_characters_is_read_and_the_global_limit_kept() -> None:
     before = csv.field_size_limit()
     long = "x" * 200_000
-    assert split_commas(f'text,label\n"{long}",1\n').fields[1] == [long, "1"]
+    assert fields(f'text,label\n"{long}",1\n')[1] == [long, "1"]
     assert csv.field_size_limit() == before
 
 
 def test_literal_quotes_in_a_tsv_stay() -> None:
     text = 'Quality\t#1 String\t#2 String\n1\t" He said .\tShe said . "\n0\t"A" b\t"c" "d"\n'
-    assert split_tabs(text).fields[1:] == [
+    assert fields(text, commas=False)[1:] == [
         ["1", '" He said .', 'She said . "'],
         ["0", '"A" b', '"c" "d"'],
     ]
@@ -69,7 +79,7 @@ def test_literal_quotes_in_a_tsv_stay() -> None:
 
 def test_one_wholly_quoted_sentence_in_a_tsv_is_literal() -> None:
     text = 'sentence\tlabel\n"Hello there"\t1\nplain\t0\nplain too\t0\n'
-    assert split_tabs(text).fields[1] == ['"Hello there"', "1"]
+    assert fields(text, commas=False)[1] == ['"Hello there"', "1"]
 
 
 @pytest.mark.parametrize(
@@ -80,15 +90,15 @@ def test_one_wholly_quoted_sentence_in_a_tsv_is_literal() -> None:
     ],
 )
 def test_csv_quoting_in_a_tsv_is_found(text: str) -> None:
-    records = split_tabs(text)
-    assert records.quoted
-    assert records.fields[1] == ['He said "no"', "1"]
-    assert {len(fields) for fields in records.fields} == {2}
+    assert Dialect.of(text.removesuffix("\n").split("\n"), commas=False).quoted
+    records = fields(text, commas=False)
+    assert records[1] == ['He said "no"', "1"]
+    assert {len(record) for record in records} == {2}
 
 
 def test_a_wholly_quoted_column_is_csv_quoting() -> None:
-    records = split_tabs('"sentence"\t"label"\n"one"\t"a"\n"two"\t"b"\n')
-    assert records.fields == [["sentence", "label"], ["one", "a"], ["two", "b"]]
+    records = fields('"sentence"\t"label"\n"one"\t"a"\n"two"\t"b"\n', commas=False)
+    assert records == [["sentence", "label"], ["one", "a"], ["two", "b"]]
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from totune.data.documents import (
-    can_be_drawn,
-    draw_documents,
-    gather,
-    number_documents,
-    share_of_documents,
-    stand_together,
-)
 from totune.data.examples import Examples
+from totune.data.extraction import gather, number_documents, stand_together
+from totune.data.splits import can_be_drawn, draw_documents, share_of_documents
 
 SIZES = st.lists(st.integers(1, 12), min_size=10, max_size=40)
 

@@ -2,70 +2,81 @@ import pytest
 
 from totune.data.examples import Columns
 from totune.data.extraction import MAX_CHARACTERS, extract, has_labels
-from totune.data.tables import Cell, Table
+from totune.data.tables import Cell, Remarks, SourceTable
 from totune.errors import DataError
 
 COLUMNS = Columns("text", "label")
 
 
-def table(**columns: list[Cell]) -> Table:
+def table(**columns: list[Cell]) -> SourceTable:
     count = len(next(iter(columns.values())))
-    return Table("a.csv", columns, range(2, count + 2), unit="line")
+    return SourceTable("a.csv", columns, range(2, count + 2), unit="line")
 
 
 def test_missing_and_empty_texts_are_left_out_with_their_lines() -> None:
-    read = extract(table(text=["a", None, " \t", "b", ""], label=list("xxyyy")), COLUMNS)
-    assert read.examples.texts == ("a", "b")
-    assert read.examples.labels == ("x", "y")
-    assert read.examples.rows == (2, 5)
-    assert read.warnings == ("a.csv: 3 rows without text in 'text', left out (lines 3, 4, 6).",)
+    remarks = Remarks()
+    read = extract(table(text=["a", None, " \t", "b", ""], label=list("xxyyy")), COLUMNS, remarks)
+    assert read.texts == ("a", "b")
+    assert read.labels == ("x", "y")
+    assert read.rows == (2, 5)
+    assert remarks.warnings == ["a.csv: 3 rows without text in 'text', left out (lines 3, 4, 6)."]
 
 
 def test_missing_labels_are_left_out_with_their_lines() -> None:
-    read = extract(table(text=list("abc"), label=["x", None, " "]), COLUMNS)
-    assert read.examples.texts == ("a",)
-    assert read.warnings == ("a.csv: 2 rows without a usable 'label', left out (lines 3, 4).",)
+    remarks = Remarks()
+    read = extract(table(text=list("abc"), label=["x", None, " "]), COLUMNS, remarks)
+    assert read.texts == ("a",)
+    assert remarks.warnings == ["a.csv: 2 rows without a usable 'label', left out (lines 3, 4)."]
 
 
 def test_a_pair_needs_both_texts() -> None:
     columns = Columns("text", "label", pair="other")
-    read = extract(table(text=["a", "b"], other=["c", ""], label=list("xy")), columns)
-    assert read.examples.pairs == ("c",)
-    assert read.warnings == ("a.csv: 1 row without text in 'text' or 'other', left out (line 3).",)
+    remarks = Remarks()
+    read = extract(table(text=["a", "b"], other=["c", ""], label=list("xy")), columns, remarks)
+    assert read.pairs == ("c",)
+    assert remarks.warnings == [
+        "a.csv: 1 row without text in 'text' or 'other', left out (line 3)."
+    ]
 
 
 def test_long_texts_are_cut_and_counted() -> None:
-    read = extract(table(text=["a" * 200_000, "b"], label=list("xy")), COLUMNS)
-    assert len(read.examples.texts[0]) == MAX_CHARACTERS == 100_000
-    assert read.warnings == ("a.csv: 1 text, cut to the first 100,000 characters (line 2).",)
+    remarks = Remarks()
+    read = extract(table(text=["a" * 200_000, "b"], label=list("xy")), COLUMNS, remarks)
+    assert len(read.texts[0]) == MAX_CHARACTERS == 100_000
+    assert remarks.warnings == ["a.csv: 1 text, cut to the first 100,000 characters (line 2)."]
 
 
 def test_half_a_surrogate_pair_becomes_a_replacement_mark() -> None:
-    read = extract(table(text=["a \ud83d b", "\ud83d\ude00"], label=list("xy")), COLUMNS)
-    assert read.examples.texts == ("a \ufffd b", "\U0001f600")
+    remarks = Remarks()
+    read = extract(table(text=["a \ud83d b", "\ud83d\ude00"], label=list("xy")), COLUMNS, remarks)
+    assert read.texts == ("a \ufffd b", "\U0001f600")
 
 
 def test_no_usable_row_is_an_error() -> None:
     with pytest.raises(DataError, match=r"no usable row.*2 rows without text"):
-        extract(table(text=["", None], label=list("xy")), COLUMNS)
+        extract(table(text=["", None], label=list("xy")), COLUMNS, Remarks())
 
 
 def test_scores_are_numbers_and_what_is_none_is_left_out() -> None:
     columns = Columns("text", "label", task="regression")
-    read = extract(table(text=list("abcd"), label=["1.5", "n/a", "-2e1", "1e999"]), columns)
-    assert read.examples.labels == (1.5, -20.0)
-    assert "2 rows without a usable 'label', left out (lines 3, 5)" in read.warnings[0]
+    remarks = Remarks()
+    read = extract(
+        table(text=list("abcd"), label=["1.5", "n/a", "-2e1", "1e999"]), columns, remarks
+    )
+    assert read.labels == (1.5, -20.0)
+    assert "2 rows without a usable 'label', left out (lines 3, 5)" in remarks.warnings[0]
 
 
 def test_regression_on_words_is_an_error() -> None:
     columns = Columns("text", "label", task="regression")
     with pytest.raises(DataError, match=r"needs numbers, but column 'label'.*'good'"):
-        extract(table(text=["a"], label=["good"]), columns)
+        extract(table(text=["a"], label=["good"]), columns, Remarks())
 
 
 def test_whole_number_classes_agree_however_written() -> None:
-    read = extract(table(text=list("abc"), label=["1.0", "1", "2.5"]), COLUMNS)
-    assert read.examples.labels == ("1", "1", "2.5")
+    remarks = Remarks()
+    read = extract(table(text=list("abc"), label=["1.0", "1", "2.5"]), COLUMNS, remarks)
+    assert read.labels == ("1", "1", "2.5")
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import gzip
 import json
 import time
 from pathlib import Path
@@ -6,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from totune.data.readers import read_table
+from totune.data.readers import open_rows, read_table
 from totune.errors import DataError
 
 
@@ -36,7 +37,7 @@ def test_no_header_is_seen_and_said(tmp_path: Path) -> None:
     table = read_table(written(tmp_path / "a.tsv", "b\tone\ne\ttwo\nb\tthree\nb\tfour\n"))
     assert list(table.columns) == ["column1", "column2"]
     assert list(table.rows) == [1, 2, 3, 4]
-    assert "no header line" in table.notes[0]
+    assert "no header line" in table.remarks.notes[0]
 
 
 def test_ragged_rows_are_counted_and_left_out(tmp_path: Path) -> None:
@@ -45,9 +46,9 @@ def test_ragged_rows_are_counted_and_left_out(tmp_path: Path) -> None:
     assert table.columns["text"] == ["a", "c", "f", "g"]
     assert list(table.rows) == [2, 4, 6, 7]
     assert table.ragged == (3, 5)
-    assert table.warnings == (
+    assert table.remarks.warnings == [
         f"{tmp_path / 'a.csv'}: of 6 rows, 2 did not have 2 fields (lines 3, 5); left out.",
-    )
+    ]
 
 
 def test_mostly_ragged_rows_are_an_error(tmp_path: Path) -> None:
@@ -59,7 +60,7 @@ def test_mostly_ragged_rows_are_an_error(tmp_path: Path) -> None:
 def test_an_unbalanced_quote_is_warned_of(tmp_path: Path) -> None:
     table = read_table(written(tmp_path / "a.csv", 'text,label\n"a,x\nb,y\n'))
     assert table.columns["text"] == ['"a', "b"]
-    assert "quotes do not match up in 1 row (line 2)" in table.warnings[0]
+    assert "quotes do not match up in 1 row (line 2)" in table.remarks.warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +117,45 @@ def test_parquet(tmp_path: Path) -> None:
     assert list(table.rows) == [1, 2]
 
 
+ROWS = [{"id": at, "text": f"a text, number {at}", "tags": ["O", "B-X"]} for at in range(1500)]
+COMMAS = "id,text\n" + "".join(f'{row["id"]},"{row["text"]}"\n' for row in ROWS)
+TABS = "id\ttext\n" + "".join(f"{row['id']}\t{row['text']}\n" for row in ROWS)
+LINES = "\n".join(map(json.dumps, ROWS))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", COMMAS.encode()),
+        ("a.csv.gz", gzip.compress(COMMAS.encode())),
+        ("a.tsv", TABS.encode()),
+        ("a.jsonl", LINES.encode()),
+        ("a.json", json.dumps(ROWS).encode()),
+        ("a.parquet", b""),
+        ("a.parquet.gz", b""),
+        ("a.conll", b"EU B-ORG\nrejects O\n\nBonn B-LOC\n" * 20),
+    ],
+)
+def test_a_table_is_all_rows_of_its_reader(tmp_path: Path, name: str, content: bytes) -> None:
+    if ".parquet" in name:
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_pylist(ROWS), sink, row_group_size=400)
+        content = sink.getvalue().to_pybytes()
+        content = gzip.compress(content) if name.endswith(".gz") else content
+    path = written(tmp_path / name, content)
+    table, reader = read_table(path), open_rows(path)
+    names = list(table.columns)
+    columns = zip(table.rows, *table.columns.values(), strict=True)
+    assert list(reader.rows(names)) == [(number, cells) for number, *cells in columns]
+    assert list(reader.rows(names[::-1])) == [
+        (number, cells[::-1]) for number, cells in reader.rows(names)
+    ]
+    assert reader.total in (None, len(table))
+    assert reader.sample == reader.table(1000)
+    assert list(reader.sample.rows) == list(table.rows[:1000])
+    assert list(reader.sample.columns) == names
+
+
 def test_a_damaged_parquet_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.parquet cannot be read as parquet"):
         read_table(written(tmp_path / "a.parquet", b"PAR1 and nothing else"))
@@ -157,7 +197,7 @@ def test_100_000_rows_are_read_in_a_moment(tmp_path: Path) -> None:
 def test_every_row_of_real_files_is_read(shared: Path, name: str, rows: int) -> None:
     table = read_table(shared / "data" / name)
     assert len(table) == rows
-    assert table.warnings == ()
+    assert table.remarks.warnings == []
 
 
 @pytest.mark.shared

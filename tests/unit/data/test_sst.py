@@ -28,7 +28,7 @@ def trees(start: int, stop: int) -> str:
 
 
 def test_a_row_per_phrase_the_sentence_first() -> None:
-    table = read_trees(LOVELY + "\n", Path("a.txt"))
+    table = read_trees([LOVELY], Path("a.txt"))
     assert list(table.columns) == ["sentence", "label", "polarity", "tree"]
     assert table.columns["sentence"] == [
         *("It 's lovely ( and/or", "It", "'s lovely ( and/or", "'s", "lovely ( and/or", "lovely"),
@@ -42,7 +42,7 @@ def test_a_row_per_phrase_the_sentence_first() -> None:
 
 def test_phrases_are_kept_once_and_sentences_always() -> None:
     text = f"{tree(1)}\n\n{tree(1)}\n(2 (2 Film) (3 good))\n(3 good)\n"
-    table = read_trees(text, Path("a.txt"))
+    table = read_trees(text.split("\n"), Path("a.txt"))
     assert len(table) == 7 + 1 + 1 + 1
     assert Counter(table.columns["sentence"])["Film"] == 1
     assert [table.rows[at] for at in sorted(table.whole or ())] == [1, 3, 4, 5]
@@ -63,13 +63,13 @@ def test_phrases_are_kept_once_and_sentences_always() -> None:
 )
 def test_a_malformed_tree_is_placed(line: str, reason: str) -> None:
     with pytest.raises(DataError, match=rf"a\.txt line 2 is no sentiment tree \({reason}"):
-        read_trees(f"{LOVELY}\n{line}\n", Path("a.txt"))
+        read_trees([LOVELY, line], Path("a.txt"))
 
 
 def test_recognition_by_content() -> None:
-    assert is_trees(trees(0, 5) + "broken\n")
-    assert not is_trees("(1) a text\n(2) another\n")
-    assert not is_trees("")
+    assert is_trees([*trees(0, 5).split("\n"), "broken"])
+    assert not is_trees(["(1) a text", "(2) another"])
+    assert not is_trees([])
 
 
 def test_train_learns_phrases_and_dev_is_of_sentences(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_train_learns_phrases_and_dev_is_of_sentences(tmp_path: Path) -> None:
     assert data.columns == Columns("sentence", "label", document="tree")
     assert set(data.dev.texts) == {f"Film {number} is {mood(number)}" for number in range(30, 40)}
     assert len(set(data.train.texts)) == len(data.train) > 30
-    assert "Other columns that could hold labels: 'polarity'; name one with --label." in data.notes
+    assert "Other columns that could hold labels: 'polarity'; name one with `label`." in data.notes
     assert data.notes[0] == (
         f"Train holds {len(data.train)} different phrases of sentiment trees, 30 of them whole "
         "sentences; dev and test are whole sentences alone."

@@ -21,8 +21,8 @@ from totune.encoders.words import (
     read_tokenizer,
 )
 from totune.errors import ConfigError, ModelError
-from totune.inputs.batches import identity_of, tokenize
-from totune.inputs.encoded import EncodingOptions, frame
+from totune.inputs.encoded import EncodingOptions, frame, tokenize
+from totune.inputs.encodings import identity_of
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from totune.encoders.loading import load_encoder
 from totune.encoders.mixing import View
 from totune.errors import ConfigError, DataError, RunError
 from totune.extraction import ExtractionSettings, open_features, vectors
+from totune.extraction.manifest import Manifest
 from totune.features import compute
-from totune.inputs.batches import tokenize
+from totune.inputs.encoded import tokenize
 
 TEXTS = tuple(some_texts(25))
 KINDS = ("safetensors", "arrow", "parquet")
@@ -94,9 +96,9 @@ def test_half_precision(run: Extract, encoder: Path, kind: str):
 
 
 def test_a_number_beyond_half_precision_is_no_infinity(run: Extract, monkeypatch: Any):
-    numbers = vectors.Job.numbers
-    monkeypatch.setattr(vectors.Job, "numbers", lambda *given: numbers(*given) * 1e6)
-    with pytest.raises(RunError, match="float16 ends at 65,504: use --dtype float32"):
+    numbers = vectors.Computation.numbers
+    monkeypatch.setattr(vectors.Computation, "numbers", lambda *given: numbers(*given) * 1e6)
+    with pytest.raises(RunError, match="float16 ends at 65,504: use `dtype='float32'`"):
         run(dtype="float16")
 
 
@@ -246,7 +248,7 @@ def test_rows_that_were_appended_are_added(run: Extract, data: Path):
 def test_other_rows_belong_in_another_folder(run: Extract, data: Path, rows: tuple[str, ...]):
     before = contents(run().folder)
     write_texts(data, rows)
-    with pytest.raises(ConfigError, match="Choose another folder with --out"):
+    with pytest.raises(ConfigError, match="Choose another folder"):
         run()
     assert contents(data.parent / "out") == before
 
@@ -312,7 +314,7 @@ def test_texts_that_are_cut_are_counted(run: Extract):
     long = sum(len(text.split()) > 6 for text in TEXTS)
     assert found.facts["truncated"] == long
     assert told.warned[-1].startswith(f"{long} of 25 rows (")
-    assert told.warned[-1].endswith("8 word pieces and were cut; --max-length raises the limit.")
+    assert told.warned[-1].endswith("8 word pieces and were cut; `max_length` raises the limit.")
 
 
 def test_every_fault_of_the_settings_is_told_at_once():
@@ -360,3 +362,49 @@ def test_the_python_call(encoder: Path, data: Path, tmp_path: Path):
     assert len(found) == 25
     with pytest.raises(ConfigError, match=r"has no option 'layer'. Did you mean 'layers'"):
         totune.extract_features(data, out=out, layer=[1])
+
+
+BEFORE = Path(__file__).resolve().parents[2] / "fixtures/before_one_house/features"
+
+
+@pytest.mark.parametrize(
+    ("kind", "shapes", "offsets", "total"),
+    [
+        ("safetensors", [(3, 32), (1, 32)], [None, None], 93.963372),
+        ("arrow", [(12, 2, 32), (6, 2, 32)], [[0, 3, 8, 12], [0, 6]], 905.986410),
+        ("parquet", [(3, 32), (1, 32)], [None, None], 93.963372),
+    ],
+)
+def test_a_folder_of_the_version_before_opens(
+    kind: str, shapes: list[tuple[int, ...]], offsets: list[Any], total: float
+):
+    """The numbers are sums of what that version read of them."""
+    shards = list(open_features(BEFORE / kind))
+    assert [(shard.first, shard.rows) for shard in shards] == [(0, 3), (3, 1)]
+    assert [shard.vectors.shape for shard in shards] == shapes
+    read = [None if shard.offsets is None else shard.offsets.tolist() for shard in shards]
+    assert read == offsets
+    found = sum(float(np.abs(shard.vectors.astype(np.float64)).sum()) for shard in shards)
+    assert found == pytest.approx(total, abs=1e-5)
+    if kind != "safetensors":
+        assert shards[0].table().column("label").to_pylist() == list("aba")
+
+
+def test_what_the_version_before_finished_stays_finished(tmp_path: Path):
+    folder = shutil.copytree(BEFORE / "unfinished", tmp_path / "out")
+    facts = json.loads((folder / "features.json").read_text())
+    (folder / "shard-00001.safetensors.part").write_bytes(b"half")
+    manifest = Manifest(folder, facts["configuration"])
+    told = Told()
+    manifest.verify(told)
+    assert told.warned == []
+    assert [info.rows for info in manifest.shards.values()] == [3]
+    manifest.begin(facts)
+    assert not list(folder.glob("*.part"))
+    assert json.loads((folder / "features.json").read_text())["shards"][0]["rows"] == 3
+
+
+def test_vectors_are_mapped_and_cannot_be_written(run: Extract):
+    (first, *_) = run()
+    with pytest.raises(ValueError, match="read-only"):
+        first.vectors[0] = 0

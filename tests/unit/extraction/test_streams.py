@@ -3,6 +3,7 @@
 import gzip
 import json
 import lzma
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 from tests.unit.extraction.conftest import some_texts, write_texts
 
+from totune.data import delimited
+from totune.data.files import table_stem, table_suffix
 from totune.data.readers import read_table
 from totune.errors import DataError
-from totune.extraction import delimited
-from totune.extraction.corpus import open_corpus
+from totune.extraction.corpus import open_texts
 
 TEXTS = some_texts(30)
 ROWS = [{"number": at, "text": text, "label": None} for at, text in enumerate(TEXTS)]
 
 
 def texts_of(path: Path | str, **named: Any) -> list[str]:
-    return [line.text for line in open_corpus(path, **named)]
+    return [line.text for line in open_texts(path, **named)]
 
 
 def lines_of(rows: list[dict[str, Any]]) -> str:
@@ -42,27 +44,32 @@ def write(path: Path) -> Path:
         ".tsv": tabs,
         ".txt": "".join(f"{text}\n" for text in TEXTS),
         ".jsonl": lines_of(ROWS),
-    }[Path(name.removesuffix(".gz").removesuffix(".xz")).suffix].encode()
+    }[Path(table_stem(name) + (table_suffix(name) or "")).suffix].encode()
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(path.stem, content)
+        return path
     pack = {".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)
     path.write_bytes(pack(content))
     return path
 
 
 @pytest.mark.parametrize(
-    "name", ["a.csv", "a.tsv.gz", "a.txt", "a.txt.xz", "a.jsonl", "a.jsonl.gz", "a.parquet"]
+    "name",
+    ["a.csv", "a.tsv.gz", "a.txt", "a.txt.xz", "a.csv.zip", "a.jsonl", "a.jsonl.gz", "a.parquet"],
 )
 def test_every_format_gives_the_same_texts(tmp_path: Path, name: str):
     assert texts_of(write(tmp_path / name)) == TEXTS
 
 
 def test_only_parquet_tells_how_many_rows_there_are(tmp_path: Path):
-    assert open_corpus(write(tmp_path / "a.parquet")).total == 30
-    assert open_corpus(write(tmp_path / "a.csv")).total is None
+    assert open_texts(write(tmp_path / "a.parquet")).total == 30
+    assert open_texts(write(tmp_path / "a.csv")).total is None
 
 
 def test_kept_cells_are_text_as_it_was_written(tmp_path: Path):
     for name in ("a.jsonl", "a.parquet"):
-        corpus = open_corpus(write(tmp_path / name), keep=["number", "label"])
+        corpus = open_texts(write(tmp_path / name), keep=["number", "label"])
         assert [line.kept for line in corpus][:2] == [("0", None), ("1", None)]
 
 
@@ -98,7 +105,7 @@ def test_a_quote_that_never_ends_costs_its_own_row_alone(
 def test_without_a_header_columns_are_numbered(tmp_path: Path):
     path = tmp_path / "a.csv"
     path.write_text("".join(f"{at},a longer text number {at}\n" for at in range(5)))
-    assert open_corpus(path).columns.text == "column2"
+    assert open_texts(path).columns.text == "column2"
     assert len(texts_of(path)) == 5
 
 
@@ -113,7 +120,11 @@ def test_without_a_header_columns_are_numbered(tmp_path: Path):
         ("a.json", "[]", r"a.json cannot be read row by row: its name should end in"),
         ("a.xls", "1", r"a.xls cannot be read row by row"),
         ("a.parquet", "nothing", r"a.parquet cannot be read as parquet"),
-        ("a.csv.gz", "not packed", r"a.csv.gz cannot be read .*damaged, incomplete or misnamed"),
+        (
+            "a.csv.gz",
+            "not packed",
+            r"a.csv.gz cannot be unpacked .*incomplete or misnamed",
+        ),
     ],
 )
 def test_a_fault_is_named_with_its_place(tmp_path: Path, name: str, content: str, message: str):
@@ -129,6 +140,12 @@ def test_a_byte_that_does_not_fit_is_named_with_its_line(tmp_path: Path):
     with pytest.raises(DataError, match=r"a.txt is not UTF-8: line 3,001 holds byte 0xE9"):
         texts_of(path)
     assert texts_of(path, encoding="windows-1252")[-1] == "café"
+
+
+def test_an_encoding_that_is_named_may_have_a_mark(tmp_path: Path):
+    path = tmp_path / "a.txt"
+    path.write_text("größer\nkleiner\n", encoding="utf-16")
+    assert texts_of(path, encoding="utf-16") == ["größer", "kleiner"]
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
@@ -149,7 +166,7 @@ def test_the_files_of_a_folder_follow_each_other(tmp_path: Path):
     for at in range(3):
         write_texts(tmp_path / f"part-{at}.csv", TEXTS[10 * at : 10 * (at + 1)])
     (tmp_path / "README.md").write_text("no data")
-    corpus = open_corpus(tmp_path)
+    corpus = open_texts(tmp_path)
     assert [line.text for line in corpus] == TEXTS
     assert "of 3 files in the order of their names: part-0.csv, part-1.csv" in corpus.notes[0]
 
@@ -164,22 +181,22 @@ def test_a_file_of_a_folder_without_the_column_is_named(tmp_path: Path):
 @pytest.mark.parametrize("option", ["text", "pair", "keep"])
 def test_a_column_that_is_not_there_is_named(tmp_path: Path, option: str):
     named = {option: ["lable"] if option == "keep" else "lable"}
-    with pytest.raises(DataError, match=rf"no column 'lable' \(--{option}\). Did you mean 'label'"):
-        open_corpus(write_texts(tmp_path / "a.csv", TEXTS), **named)
+    with pytest.raises(DataError, match=rf"no column 'lable' \(`{option}`\). Did you mean 'label'"):
+        open_texts(write_texts(tmp_path / "a.csv", TEXTS), **named)
 
 
 def test_a_pair_is_found_by_its_names(tmp_path: Path):
     path = tmp_path / "a.tsv"
     path.write_text("premise\thypothesis\n" + "some words here\tother words there\n" * 3)
-    columns = open_corpus(path).columns
+    columns = open_texts(path).columns
     assert (columns.text, columns.pair) == ("premise", "hypothesis")
 
 
 def test_what_is_not_there_is_said(tmp_path: Path):
     with pytest.raises(DataError, match="There is no file or folder"):
-        open_corpus(tmp_path / "b.csv")
+        open_texts(tmp_path / "b.csv")
     with pytest.raises(DataError, match="holds no table"):
-        open_corpus(tmp_path)
+        open_texts(tmp_path)
 
 
 def hub_of(rows: Iterator[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -201,7 +218,7 @@ def test_a_dataset_of_the_hub_is_streamed(monkeypatch: pytest.MonkeyPatch):
         return ({"text": text, "label": at % 2} for at, text in enumerate(TEXTS))
 
     asked = hub_of(rows, monkeypatch)
-    lines = list(open_corpus("hub:owner/name", keep=["label"]))
+    lines = list(open_texts("hub:owner/name", keep=["label"]))
     assert asked == {"name": "owner/name", "split": "train", "streaming": True}
     assert [line.text for line in lines] == TEXTS
     assert [line.kept for line in lines[:2]] == [("no",), ("yes",)]
@@ -214,7 +231,7 @@ def test_a_hub_that_fails_on_the_way_is_told(monkeypatch: pytest.MonkeyPatch):
 
     hub_of(rows, monkeypatch)
     with pytest.raises(DataError, match="hub:name train cannot be read further: the line is cut"):
-        open_corpus("hub:name")
+        open_texts("hub:name")
 
 
 def test_local_files_ask_no_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

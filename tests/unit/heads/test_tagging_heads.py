@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 
 from totune.errors import ConfigError
-from totune.heads.base import Head, HeadModule, States, Words, first_pieces
+from totune.heads.base import Head, HeadModule, States, first_pieces
 from totune.heads.bilstm import Bilstm
 from totune.heads.crf import Crf
+from totune.inputs.batches import TokenIndex
 from totune.modules.crf import LinearChainCrf
 from totune.modules.tokens import Tokens
 from totune.registry import build
@@ -39,7 +40,7 @@ def states_of(rows: list[int], junk: float = 0.0) -> States:
     states = every[rows, :pieces].masked_fill(~mask.unsqueeze(2), junk)
     return States(
         tokens=(Tokens(states, mask),),
-        words=Words(torch.tensor(starts), torch.arange(words) < counts),
+        words=TokenIndex(torch.tensor(starts), torch.arange(words) < counts),
     )
 
 

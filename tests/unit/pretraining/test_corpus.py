@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from totune.data.tables import Table, Tables
+from totune.data.tables import SourceTable, TableRows
 from totune.errors import DataError
 from totune.pretraining import corpus as module
 from totune.pretraining.corpus import hold_out, read_corpus
@@ -56,11 +56,11 @@ def test_the_last_documents_are_held_out(tmp_path: Path) -> None:
 
 def test_a_dataset_of_the_hub_has_documents_for_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = {"text": ["One two.\nThree.", None, "Four five six."], "label": ["a", "b", "c"]}
-    tables = Tables("films", {"train": Table("films", cells, range(1, 4))})
-    monkeypatch.setattr(module, "read_hub", {"owner/films": tables}.__getitem__)
+    films = {"train": TableRows(SourceTable("films", cells, range(1, 4)))}
+    monkeypatch.setattr(module, "open_hub", {"owner/films": films}.__getitem__)
     assert list(read_corpus(["hub:owner/films"])) == DOCUMENTS
-    named = Tables("films", {"train": Table("films", {"review": ["One."]}, range(1, 2))})
-    monkeypatch.setattr(module, "read_hub", lambda _: named)
+    reviews = {"train": TableRows(SourceTable("films", {"review": ["One."]}, range(1, 2)))}
+    monkeypatch.setattr(module, "open_hub", lambda _: reviews)
     with pytest.raises(DataError, match="no column named 'text'; it has review"):
         read_corpus(["hub:films"])
 
@@ -71,7 +71,7 @@ def test_a_dataset_of_the_hub_has_documents_for_rows(monkeypatch: pytest.MonkeyP
         ("a.txt", b"", "holds no text"),
         ("a.txt", b"\n \n", "holds no text"),
         ("a.txt", b"one line only\n", "holds 1 paragraph"),
-        ("a.txt", b"good\nbad \xe9t\xe9\n", "line 2 holds byte 0xE9 at place 5"),
+        ("a.txt", b"good\nbad \xe9t\xe9\n", "line 2 holds byte 0xE9 \\(byte 10 "),
         ("a.xz", b"this is no xz file", "damaged, incomplete or misnamed"),
         (
             "a.gz",

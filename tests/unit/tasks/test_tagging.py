@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from totune.data import tag_schemes
 from totune.data.examples import Examples
+from totune.data.tagging import schemes
 from totune.errors import DataError
 from totune.metrics import PADDING
 from totune.tasks.base import UNKNOWN, task_from_json
@@ -27,9 +27,9 @@ SPANS = Tagging.from_examples(tagged(*ENTITIES))
 PLAIN = Tagging.from_examples(tagged(*PARTS_OF_SPEECH))
 SCHEMES = {
     scheme: Tagging.from_examples(
-        tagged(*(tag_schemes.convert(tags, scheme) for tags in (*ENTITIES, ("B-LOC", "B-LOC"))))
+        tagged(*(schemes.convert(tags, scheme) for tags in (*ENTITIES, ("B-LOC", "B-LOC"))))
     )
-    for scheme in tag_schemes.SCHEMES
+    for scheme in schemes.SCHEMES
 }
 
 
@@ -150,8 +150,8 @@ def test_predicting_one_part_of_speech_is_degenerate():
     assert PLAIN.degenerate(constant, constant) is None
 
 
-@pytest.mark.parametrize("scheme", tag_schemes.SCHEMES)
-def test_what_the_scheme_allows_is_what_breaks_nothing(scheme: tag_schemes.Scheme):
+@pytest.mark.parametrize("scheme", schemes.SCHEMES)
+def test_what_the_scheme_allows_is_what_breaks_nothing(scheme: schemes.Scheme):
     task = SCHEMES[scheme]
     allowed = task.allowed_transitions()
     assert allowed is not None
@@ -163,8 +163,8 @@ def test_what_the_scheme_allows_is_what_breaks_nothing(scheme: tag_schemes.Schem
     for tags in itertools.product(task.labels, repeat=3):
         path = [start, *(task.labels.index(tag) for tag in tags), end]
         legal = all(allowed[one, other] for one, other in itertools.pairwise(path))
-        assert legal == (not tag_schemes.faults(tags, scheme)), tags
-        assert not legal or tag_schemes.convert(tags, scheme) == tags
+        assert legal == (not schemes.faults(tags, scheme)), tags
+        assert not legal or schemes.convert(tags, scheme) == tags
 
 
 def test_without_scheme_every_tag_may_follow():

@@ -11,13 +11,13 @@ import matplotlib as mpl
 from totune.analyses.measuring.blocks import told_block
 from totune.analyses.measuring.evidence import ALIKE, family_of
 from totune.analyses.measuring.forecasting import brier
-from totune.data.wording import counted
 from totune.metrics import METRICS
 from totune.report import formatting
 from totune.report.canvas import STYLE, as_svg, sheet
 from totune.report.document import Picture, Section
 from totune.report.table import Cell, Column, Row, Table, number, word
 from totune.runs.records import RunRecord
+from totune.text import counted
 
 Rows = Sequence[Mapping[str, Any]]
 Facts = Mapping[str, Any]

@@ -3,20 +3,20 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from totune.data.columns import find_columns, resolve
-from totune.data.conll import is_conll
-from totune.data.files import decode, missing_file, read_bytes, table_stem, table_suffix
+from totune.data.conll import SAMPLE, is_conll
+from totune.data.files import missing_file, read_lines, table_stem, table_suffix
 from totune.data.readers import read_table
 from totune.data.sources import load_dataset
 from totune.data.sst import is_trees
-from totune.data.tables import Cell, Table
-from totune.data.wording import counted
+from totune.data.tables import Cell, SourceTable
 from totune.errors import ConfigError, DataError
 from totune.progress import Progress
 from totune.registry import did_you_mean
+from totune.text import counted
 
 _MOST_CORPORA = 50  # that one column may split a table into
 
@@ -103,7 +103,7 @@ def read_corpora(sources: Sequence[str], reading: Reading, progress: Progress) -
     names = _names(sources)
     found = (_read(*both, reading, progress) for both in zip(sources, names, strict=True))
     corpora = list(chain.from_iterable(found))
-    if reading.by is not None and all(isinstance(corpus.texts, _Lines) for corpus in corpora):
+    if reading.by is not None and all(isinstance(corpus.texts, _TextLines) for corpus in corpora):
         raise ConfigError(f"--by {reading.by} splits a table, and there is none among the data.")
     return corpora
 
@@ -124,19 +124,19 @@ class _Joined:
 
 
 @dataclass(frozen=True)
-class _Lines:
+class _TextLines:
     """The lines of a text file; of sentiment trees and CoNLL columns, the sentences."""
 
     path: Path
     encoding: str | None
 
     def __iter__(self) -> Iterator[str]:
-        text = decode(read_bytes(self.path)[0], self.path, self.encoding)
-        trees = is_trees(text)
-        if trees or is_conll(text):
+        head = list(islice(read_lines(self.path, self.encoding), SAMPLE))
+        trees = is_trees(head)
+        if trees or is_conll(head):
             table = read_table(self.path, self.encoding).without_parts()
             return iter(_texts(_text_columns(table, Reading("sentence" if trees else None))))
-        return (line for line in text.split("\n") if line.strip())
+        return (line for line in read_lines(self.path, self.encoding) if line.strip())
 
 
 def _names(sources: Sequence[str]) -> list[str]:
@@ -165,9 +165,9 @@ def _read(source: str, name: str, reading: Reading, progress: Progress) -> list[
     if not path.exists():
         raise missing_file(path)
     if table_suffix(path.name) == ".txt":
-        return [Corpus(name, _Lines(path, reading.encoding))]
+        return [Corpus(name, _TextLines(path, reading.encoding))]
     table = read_table(path, reading.encoding).without_parts()
-    for warning in table.warnings:
+    for warning in table.remarks.warnings:
         progress.warn(warning)
     columns = _text_columns(table, reading)
     if reading.by is None:
@@ -185,7 +185,7 @@ def _dataset(source: str, name: str, reading: Reading) -> Corpus:
     return Corpus(name, tuple(chain.from_iterable(rows)))
 
 
-def _text_columns(table: Table, reading: Reading) -> list[list[Cell]]:
+def _text_columns(table: SourceTable, reading: Reading) -> list[list[Cell]]:
     """The cells of the column of texts and, of pairs, of second texts."""
     text, pair = reading.text, reading.pair
     if text is None and len(table.columns) == 1:
@@ -204,7 +204,7 @@ def _text_columns(table: Table, reading: Reading) -> list[list[Cell]]:
 
 
 def _split(
-    table: Table, columns: Sequence[Sequence[Cell]], by: str, progress: Progress
+    table: SourceTable, columns: Sequence[Sequence[Cell]], by: str, progress: Progress
 ) -> list[Corpus]:
     """A corpus per value of a column, in the order in which they come."""
     rows: dict[str, list[int]] = {}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from totune.data.columns import require
 from totune.data.readers import read_table
-from totune.data.tables import Cell, Table
+from totune.data.tables import Cell, SourceTable
 from totune.errors import ConfigError, DataError
 from totune.registry import did_you_mean
 from totune.report.groups import by_strategy
@@ -37,7 +37,7 @@ def read_scores(path: Path) -> Scores:
     return scores
 
 
-def _number(table: Table, at: int, column: str, cell: Cell) -> float:
+def _number(table: SourceTable, at: int, column: str, cell: Cell) -> float:
     try:
         value = float(cell or "")
     except ValueError:

@@ -12,7 +12,7 @@ from totune.errors import ConfigError, ModelError
 from totune.export.adapters import open_adapter, open_encoder
 from totune.export.files import read_description, refusing_damage
 from totune.inputs.encoded import EncodingOptions, frame
-from totune.inputs.tokenizer import Tokenizer
+from totune.inputs.encodings import Tokenizer
 from totune.machine import choose_precision
 from totune.model import Model
 from totune.progress import Progress

@@ -1,0 +1,1 @@
+"""Sentences whose words are tagged: schemes of tags, their columns, and their sentences."""

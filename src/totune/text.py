@@ -1,0 +1,59 @@
+"""Counts, sizes, times and errors as words, for messages and reports."""
+
+import math
+from collections.abc import Sequence
+
+
+def plural(count: int, noun: str) -> str:
+    """The noun of a count: "row" of one, "rows" of more or none."""
+    return noun if count == 1 else f"{noun}s"
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun: "1 row", "2,000 rows"."""
+    return f"{count:,} {plural(count, noun)}"
+
+
+def listed(numbers: Sequence[int], unit: str, most: int = 5) -> str:
+    """The first few of `numbers` with their unit: "lines 3, 9 and 40 more"."""
+    shown = ", ".join(str(number) for number in numbers[:most])
+    more = f" and {len(numbers) - most:,} more" if len(numbers) > most else ""
+    return f"{plural(len(numbers), unit)} {shown}{more}"
+
+
+def format_duration(seconds: float) -> str:
+    """A time as people say it: "0.42 s", "12 s", "3 min 20 s", "1 h 5 min"."""
+    if seconds < 59.5:
+        return f"{_significant(seconds, 2)} s"
+    if seconds < 3599.5:
+        minutes, rest = divmod(round(seconds), 60)
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, rest = divmod(round(seconds / 60), 60)
+    return f"{hours} h {rest} min" if rest else f"{hours} h"
+
+
+def format_bytes(count: float) -> str:
+    """A number of bytes in units of 1000, with three digits: "0 B", "3.08 kB", "90.9 MB"."""
+    if count < 999.5:
+        return f"{round(count)} B"
+    size, unit = count / 1000, "kB"
+    for larger in ("MB", "GB"):
+        if size >= 999.5:
+            size, unit = size / 1000, larger
+    return f"{_significant(size, 3)} {unit}"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, without the stop at its end; its type if it has none.
+
+    A `KeyError`'s message would stand in quotes, so what it was raised with is taken.
+    """
+    message = error.args[0] if isinstance(error, KeyError) and error.args else error
+    return str(message).strip().partition("\n")[0].rstrip(".: ") or type(error).__name__
+
+
+def _significant(value: float, digits: int) -> str:
+    """At most so many significant digits, without exponent; whole numbers are not cut."""
+    rounded = float(f"{value:.{digits}g}")
+    decimals = 0 if rounded == 0 else max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+    return f"{value:,.{decimals}f}"

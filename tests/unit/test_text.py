@@ -1,0 +1,58 @@
+"""Counts, sizes, times and errors in words."""
+
+import pytest
+
+from totune.text import counted, first_line, format_bytes, format_duration, listed
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        (0, "0 s"),
+        (0.0421, "0.042 s"),
+        (4.1, "4.1 s"),
+        (48.2, "48 s"),
+        (59.7, "1 min"),
+        (200, "3 min 20 s"),
+        (3599.7, "1 h"),
+        (3900, "1 h 5 min"),
+    ],
+)
+def test_durations(seconds: float, expected: str):
+    assert format_duration(seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (999.6, "1.00 kB"),
+        (3080, "3.08 kB"),
+        (90_855_944, "90.9 MB"),
+        (999_600_000, "1.00 GB"),
+        (5e12, "5,000 GB"),
+    ],
+)
+def test_sizes(count: float, expected: str):
+    assert format_bytes(count) == expected
+
+
+def test_counts_and_places():
+    assert [counted(count, "row") for count in (0, 1, 2000)] == ["0 rows", "1 row", "2,000 rows"]
+    assert listed([3], "line") == "line 3"
+    assert listed(range(1, 46), "line") == "lines 1, 2, 3, 4, 5 and 40 more"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ValueError("It is wrong.\nAnd more."), "It is wrong"),
+        (ValueError("\n it is wrong: "), "it is wrong"),
+        (ValueError(), "ValueError"),
+        (KeyError("no such key."), "no such key"),
+        (OSError(28, "No space left"), "[Errno 28] No space left"),
+    ],
+)
+def test_the_first_line_of_an_error(error: Exception, expected: str):
+    assert first_line(error) == expected
