@@ -11,25 +11,26 @@ from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.analyses.fake_states import FakeStates, classes, scores
 from tests.unit.study.samples import Told, record_of
 
-from totune.analyses.base import ANALYSES, Values
-from totune.analyses.drawing.probe_section import probe_figure
-from totune.analyses.layer_probe import LayerProbe
-from totune.analyses.materials.opening import open_data
-from totune.analyses.materials.states import States
+from totune.analyses.base import ANALYSES, AnalysisResult
+from totune.analyses.blocks import subject_colors
+from totune.analyses.inputs.hidden_states import HiddenStates
+from totune.analyses.inputs.studies import open_data
+from totune.analyses.layer_probe import LayerProbe, probe_figure
 from totune.errors import ConfigError, DataError
 from totune.progress import Progress
 from totune.report.document import Section
+from totune.report.plots import colors_of
 
 
-def probe(material: FakeStates, told: Progress | None = None, **options: Any) -> Values:
-    return LayerProbe(**options).run(cast(States, material), told or Progress())
+def probe(material: FakeStates, told: Progress | None = None, **options: Any) -> AnalysisResult:
+    return LayerProbe(**options).run(cast(HiddenStates, material), told or Progress())
 
 
-def section_of(values: Values) -> Section:
+def section_of(values: AnalysisResult) -> Section:
     return LayerProbe().section(values, ())
 
 
-def column(values: Values, key: str, subject: str = "pretrained") -> list[Any]:
+def column(values: AnalysisResult, key: str, subject: str = "pretrained") -> list[Any]:
     return [row[key] for row in values.rows if row["subject"] == subject]
 
 
@@ -106,14 +107,16 @@ def test_seeds_of_an_adapted_encoder_are_shown_by_mean_and_deviation() -> None:
     assert cells[1].value == pytest.approx(column(values, "score")[2])
     assert "±" not in cells[1].text
     assert "±" in cells[2].text
-    figure = probe_figure(values, [record_of("lora"), record_of("fine-tuning")])
-    assert figure.strategies == ("lora", "fine-tuning")
+    drawn = probe_figure(values)
+    colors = subject_colors(drawn, [record_of("lora"), record_of("fine-tuning")])
+    assert colors["fine-tuning"] == colors_of(["lora", "fine-tuning"])["fine-tuning"]
     tops = [
         row["score"] for row in values.rows if row["subject"] != "pretrained" and row["block"] == 2
     ]
-    assert figure.lines[1].values[2] == pytest.approx(100 * np.mean(tops))
-    assert figure.lines[1].spread is not None
-    assert figure.lines[0].spread is None
+    (top,) = (row for row in drawn if (row["subject"], row["block"]) == ("fine-tuning", 2))
+    assert top["mean"] == pytest.approx(100 * np.mean(tops))
+    assert top["high"] - top["mean"] == pytest.approx(100 * np.std(tops, ddof=1))
+    assert drawn[0]["low"] is drawn[0]["high"] is None
 
 
 def test_more_rows_than_the_most_are_drawn() -> None:

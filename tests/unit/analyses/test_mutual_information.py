@@ -10,30 +10,34 @@ from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.analyses.fake_states import FakeStates, classes, scores
 from tests.unit.study.samples import Told, record_of
 
-from totune.analyses.base import ANALYSES, Values
-from totune.analyses.drawing.information_section import information_figure
-from totune.analyses.materials.opening import open_data
-from totune.analyses.materials.states import States
+from totune.analyses.base import ANALYSES, AnalysisResult
+from totune.analyses.blocks import subject_colors
+from totune.analyses.inputs.hidden_states import HiddenStates
+from totune.analyses.inputs.studies import open_data
 from totune.analyses.mutual_information import MutualInformation
+from totune.analyses.mutual_information_section import information_figure
 from totune.cli.parsing import parse_assignments
 from totune.errors import ConfigError, DataError
 from totune.information import Edge, NearestNeighbours
 from totune.progress import Progress
 from totune.report.document import Section
+from totune.report.plots import colors_of
 from totune.tasks.classification import Classification
 
 KINDS = {"labels", "random labels", "random representations"}
 
 
-def information(material: FakeStates, told: Progress | None = None, **options: Any) -> Values:
-    return MutualInformation(**options).run(cast(States, material), told or Progress())
+def information(
+    material: FakeStates, told: Progress | None = None, **options: Any
+) -> AnalysisResult:
+    return MutualInformation(**options).run(cast(HiddenStates, material), told or Progress())
 
 
-def section_of(values: Values) -> Section:
+def section_of(values: AnalysisResult) -> Section:
     return MutualInformation().section(values, ())
 
 
-def bits(values: Values, what: str = "labels", estimator: str = "edge") -> list[float]:
+def bits(values: AnalysisResult, what: str = "labels", estimator: str = "edge") -> list[float]:
     return [
         row["bits"]
         for row in values.rows
@@ -135,11 +139,11 @@ def test_classes_that_edge_does_not_tell_apart_are_said() -> None:
 
 def test_labels_bound_the_picture_and_scores_do_not() -> None:
     values = information(classes((0, 2), count=4), estimators=("edge",), draws=2)
-    figure = information_figure("edge", values.rows, values.facts, ())
-    assert figure.bound == ("entropy of the labels", pytest.approx(2.0))
+    assert values.facts["entropy"] == pytest.approx(2.0)
+    assert ">entropy of the labels<" in section_of(values).pictures[0].svg
     scored = information(scores((0, 4)), draws=2)
     assert scored.facts["entropy"] is None
-    assert information_figure("edge", scored.rows, scored.facts, ()).bound is None
+    assert "entropy" not in section_of(scored).pictures[0].svg
     assert bits(scored, estimator="neighbours")[1] > 0.5
     assert section_of(scored).paragraphs[-1].startswith("Labels are scores, which have no entropy")
 
@@ -153,11 +157,14 @@ def test_seeds_of_an_adapted_encoder_are_shown_by_mean_and_deviation() -> None:
         ("fine-tuning", 1),
     ]
     found = [row["bits"] for row in rows[1:]]
-    figure = information_figure("edge", values.rows, values.facts, [record_of("lora")])
-    assert figure.strategies == ("lora", "fine-tuning")
-    assert figure.lines[1].values[1] == pytest.approx(np.mean(found))
-    assert figure.lines[1].spread is not None
-    assert figure.lines[1].spread[1] == pytest.approx(np.std(found, ddof=1))
+    drawn = information_figure(values.rows)
+    assert [(row["subject"], row["block"]) for row in drawn] == [
+        *(("pretrained", 0), ("pretrained", 1), ("fine-tuning", 0), ("fine-tuning", 1))
+    ]
+    assert drawn[3]["mean"] == pytest.approx(np.mean(found))
+    assert drawn[3]["high"] - drawn[3]["mean"] == pytest.approx(np.std(found, ddof=1))
+    colors = subject_colors(drawn, [record_of("lora")])
+    assert colors["fine-tuning"] == colors_of(["lora", "fine-tuning"])["fine-tuning"]
     table = section_of(values).tables[0]
     heads = [column.name for column in table.columns]
     assert heads == ["Block", "pretrained", "fine-tuning", "random representations"]

@@ -2,45 +2,40 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
-import matplotlib as mpl
-
-from totune.analyses.measuring.blocks import told_block
-from totune.analyses.measuring.evidence import ALIKE, family_of
-from totune.analyses.measuring.forecasting import brier
+from totune.analyses.base import Rows
+from totune.analyses.blocks import describe_block
+from totune.analyses.forecast_model import ALIKE, brier, family_of
 from totune.data.wording import counted
 from totune.metrics import METRICS
-from totune.report import formatting
-from totune.report.canvas import STYLE, as_svg, sheet
+from totune.report import formatting, plots
+from totune.report.axes import label_axes
 from totune.report.document import Picture, Section
 from totune.report.table import Cell, Column, Row, Table, number, word
 from totune.runs.records import RunRecord
 
-Rows = Sequence[Mapping[str, Any]]
 Facts = Mapping[str, Any]
 
-TOLD = {
+NAMES = {
     "frozen": "frozen features",
     "top layers": "tuning a few top layers",
     "whole encoder": "tuning the whole encoder",
     "inserted modules": "adapters, LoRA and their like",
 }
-_LEANING = 0.5  # below it the leading family is likelier not to win
+_MAJORITY = 0.5  # below it the leading family is likelier not to win
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a study says of a forecast.
+class ForecastOutcome(NamedTuple):
+    """How a study's runs bear out a forecast.
 
     Attributes:
-        best: of each family with usable runs, its best strategy and that one's mean test score.
-        winner: the family of the best strategy.
+        best: for each family with usable runs, its best strategy and that one's mean test score.
+        winner: family of the best strategy.
         lead: how much better it is than the next family, in the metric's scale.
-        chances: of these families, scaled to sum to 1.
-        brier: of these chances.
+        chances: probabilities of these families, scaled to sum to 1.
+        brier: Brier score of these probabilities.
     """
 
     best: Mapping[str, tuple[str, float]]
@@ -50,12 +45,12 @@ class Outcome:
     brier: float
 
     @property
-    def ignorant(self) -> float:
-        """The Brier score of equal chances."""
+    def uninformed(self) -> float:
+        """The Brier score of equal probabilities."""
         return 1 - 1 / len(self.chances)
 
 
-def outcome(rows: Rows, records: Sequence[RunRecord], metric: str) -> Outcome | None:
+def outcome(rows: Rows, records: Sequence[RunRecord], metric: str) -> ForecastOutcome | None:
     """The forecast compared with a study's runs; None where fewer than two families have some."""
     scores: dict[tuple[str, str], list[float]] = {}
     for record in records:
@@ -79,7 +74,7 @@ def outcome(rows: Rows, records: Sequence[RunRecord], metric: str) -> Outcome | 
     chances = {name: chance / total for name, chance in chances.items()}
     order = sorted(chances, key=lambda name: -sign * best[name][1])
     lead = abs(best[order[0]][1] - best[order[1]][1])
-    return Outcome(best, order[0], lead, chances, brier(chances, order[0]))
+    return ForecastOutcome(best, order[0], lead, chances, brier(chances, order[0]))
 
 
 def forecast_section(title: str, rows: Rows, facts: Facts, records: Sequence[RunRecord]) -> Section:
@@ -99,28 +94,25 @@ def forecast_section(title: str, rows: Rows, facts: Facts, records: Sequence[Run
 
 def draw_forecast(rows: Rows) -> str:
     """A bar per family with its interval and, as a mark, what the prior alone says."""
-    with mpl.rc_context(STYLE):
-        canvas, axes = sheet(5.2, 0.9 + 0.42 * len(rows))
-        places = range(len(rows) - 1, -1, -1)
-        for place, row in zip(places, rows, strict=True):
-            axes.barh(place, 100 * row["probability"], height=0.55, color="#0072B2", alpha=0.75)
-            ends = [100 * row["low"], 100 * row["high"]]
-            axes.plot(ends, [place] * 2, color="#26303a", lw=1.2)
-            axes.plot([100 * row["prior"]] * 2, [place - 0.36, place + 0.36], color="#D55E00", lw=2)
-        axes.set_yticks(list(places), [TOLD[row["family"]] for row in rows])
-        axes.tick_params(axis="y", length=0)
-        axes.set_xlim(0, 100)
-        axes.set_xlabel("Chance of winning, percent")
-        axes.grid(axis="x")
-        return as_svg(canvas, "Chances of each family of strategies")
+    names = ("probability", "low", "high", "prior")
+    drawn = [
+        {"family": NAMES[row["family"]], **{name: 100 * row[name] for name in names}}
+        for row in rows
+    ]
+    size = 5.2, 0.9 + 0.42 * len(rows)
+    with plots.picture("Chances of each family of strategies", *size) as plot:
+        ends = ("low", "high")
+        plots.bars(plot.axes, drawn, "family", "probability", interval=ends, mark="prior")
+        label_axes(plot.axes, x="Chance of winning, percent", xlim=(0, 100), grid="x")
+    return plot.svg
 
 
 def _headline(rows: Rows) -> str:
     first, second = sorted(rows, key=lambda row: -row["probability"])[:2]
-    told, after = (f"{TOLD[row['family']]} ({_percent(row)})" for row in (first, second))
-    open_ended = first["probability"] < _LEANING
+    likeliest, next_one = (f"{NAMES[row['family']]} ({_percent(row)})" for row in (first, second))
+    open_ended = first["probability"] < _MAJORITY
     caution = " No family is likelier to win than not to." if open_ended else ""
-    return f"Likeliest to win: {told}, then {after}.{caution}"
+    return f"Likeliest to win: {likeliest}, then {next_one}.{caution}"
 
 
 def _percent(row: Mapping[str, Any]) -> str:
@@ -144,13 +136,13 @@ def _reasons(facts: Facts) -> list[str]:
 def _prior_reason(facts: Facts) -> str:
     """How often each family beat tuning the whole encoder, in results like this case."""
     case = f"a {facts['kind']} on {facts['shape']}"
-    told = [
-        f"{TOLD[family]} won {won:g} of {won + lost:g}"
+    records = [
+        f"{NAMES[family]} won {won:g} of {won + lost:g}"
         for family, (won, lost) in facts["wins"].items()
     ]
     return (
         f"The forecast rests on {counted(facts['results'], 'result')} with {case}: of comparisons "
-        f"with tuning the whole encoder, {', '.join(told)} (a half where they were alike)."
+        f"with tuning the whole encoder, {', '.join(records)} (a half where they were alike)."
     )
 
 
@@ -158,7 +150,7 @@ def _headroom_reason(facts: Facts) -> str:
     metric, rows = facts["metric"], f"{facts['probe_rows']:,} rows"
     share = f"{100 * facts['headroom']:.0f}%"
     score = formatting.score(metric, facts["probe"])
-    where = told_block(facts["block"], facts["depth"])
+    where = describe_block(facts["block"], facts["depth"])
     more = (
         "the more is left, the more tuning gains"
         if facts["kind"] == "transformer"
@@ -175,46 +167,46 @@ def _words_reason(facts: Facts) -> str:
     sign = METRICS[metric].sign
     words = formatting.score(metric, facts["tf_idf"])
     control = formatting.score(metric, facts["control"])
-    told = f"tf-idf has {words} on the same rows"
+    baseline = f"tf-idf has {words} on the same rows"
     if not facts["selective"]:
         return (
-            f"{told}. The probe cannot be told from chance: with permuted labels the best of all "
-            f"blocks has {control}."
+            f"{baseline}. The probe cannot be told from chance: with permuted labels the best of "
+            f"all blocks has {control}."
         )
     better = sign * (facts["probe"] - facts["tf_idf"]) > 0
     return (
-        f"{told}, so the encoder's frozen features tell {'more' if better else 'no more'} than "
+        f"{baseline}, so the encoder's frozen features tell {'more' if better else 'no more'} than "
         f"words; with permuted labels the best of all blocks has {control}."
     )
 
 
 def _rows_reason(facts: Facts) -> str:
     each = f", {facts['rows'] / facts['classes']:,.0f} per class" if facts["classes"] else ""
-    told = f"There are {facts['rows']:,} training rows{each}"
+    count = f"There are {facts['rows']:,} training rows{each}"
     if facts["rows"] >= facts["fewest_rows"]:
-        return f"{told}, no fewer than in the smallest of all results ({facts['fewest_rows']:,})."
+        return f"{count}, no fewer than in the smallest of all results ({facts['fewest_rows']:,})."
     return (
-        f"{told}, fewer than in the smallest of all results ({facts['fewest_rows']:,}): the "
+        f"{count}, fewer than in the smallest of all results ({facts['fewest_rows']:,}): the "
         "forecast is drawn to evenness and, below 1,000, to frozen features."
     )
 
 
-def _came_true(found: Outcome, metric: str) -> str:
+def _came_true(found: ForecastOutcome, metric: str) -> str:
     likely = max(found.chances, key=lambda family: found.chances[family])
     strategy, score = found.best[found.winner]
     points = formatting.is_bounded(metric)
     lead = f"{formatting.score(metric, found.lead)}{' points' if points else ''}"
     alike = points and 100 * found.lead <= ALIKE
     near = " (so near that the results it rests on would count as alike)" if alike else ""
-    hit = "and it won" if likely == found.winner else f"but {TOLD[found.winner]} won"
+    hit = "and it won" if likely == found.winner else f"but {NAMES[found.winner]} won"
     return (
-        f"Of the families with usable runs the likeliest was {TOLD[likely]}, {hit}: {strategy} "
+        f"Of the families with usable runs the likeliest was {NAMES[likely]}, {hit}: {strategy} "
         f"has {formatting.score(metric, score)} on test, {lead} ahead of the next family{near}. "
-        f"The Brier score is {found.brier:.2f}; equal chances would have {found.ignorant:.2f}."
+        f"The Brier score is {found.brier:.2f}; equal chances would have {found.uninformed:.2f}."
     )
 
 
-def _table(rows: Rows, found: Outcome | None, facts: Facts) -> Table:
+def _table(rows: Rows, found: ForecastOutcome | None, facts: Facts) -> Table:
     names = ("Family", "Chance of winning", "90% interval", "Prior", "Tried by", "Time per run")
     columns = [Column(name, name not in ("Family", "Tried by")) for name in names]
     if found is not None:
@@ -222,7 +214,7 @@ def _table(rows: Rows, found: Outcome | None, facts: Facts) -> Table:
     lines = []
     for row in rows:
         cells = [
-            word(TOLD[row["family"]]),
+            word(NAMES[row["family"]]),
             number(row["probability"], f"{100 * row['probability']:.0f}%"),
             Cell([row["low"], row["high"]], f"{100 * row['low']:.0f}% to {100 * row['high']:.0f}%"),
             number(row["prior"], f"{100 * row['prior']:.0f}%"),

@@ -1,29 +1,114 @@
 """What learning curves over sizes of the training set say: in words, as tables, and drawn."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from totune.analyses.drawing.label_curves import draw_curves, draw_gains, label_figure
-from totune.analyses.measuring.label_gains import BEST
-from totune.report import formatting
+from totune.analyses.base import Rows
+from totune.report import formatting, plots
+from totune.report.axes import GREY, INK, draw_level, label_axes, log_axis
 from totune.report.document import Picture, Section
 from totune.report.table import Cell, Column, Row, Table, number, word
-from totune.statistics import summary
 
-Rows = Sequence[Mapping[str, Any]]
+if TYPE_CHECKING:
+    from totune.statistics import Summary
+
+BEST = "best of each"  # the pair of the best untuned and the best tuned strategy, by dev score
+
 Facts = Mapping[str, Any]
 
 
 def label_section(title: str, rows: Rows, facts: Facts) -> Section:
     """Tables and pictures of what `LabelCost` measured."""
-    figure = label_figure(rows, facts)
-    pictures = [Picture(draw_curves(figure), _curves_caption(facts))]
+    pictures = [Picture(_draw_curves(rows, facts), _curves_caption(facts))]
     tables = [_score_table(rows, facts)]
     if facts["gains"]:
-        pictures.append(Picture(draw_gains(facts), _gains_caption(facts)))
+        pictures.append(Picture(_draw_gains(facts), _gains_caption(facts)))
         tables.append(_gain_table(facts))
     paragraphs = [*_findings(facts), *_steps(rows, facts)]
     return Section(title, tuple(paragraphs), _trouble(rows), tuple(tables), tuple(pictures))
+
+
+def _test_scores(rows: Rows, strategy: str, size: int) -> "Summary | None":
+    """Test scores of a strategy at one size over seeds; None where none is known."""
+    from totune.statistics import summary
+
+    own = [row for row in rows if (row["strategy"], row["size"]) == (strategy, size)]
+    values = [row["test"] for row in own if row["test"] is not None]
+    return summary(values) if values else None
+
+
+# Figures
+
+
+def curve_rows(rows: Rows, facts: Facts) -> list[dict[str, Any]]:
+    """A row per strategy and size with known scores: mean and 95% interval over seeds.
+
+    Bounded metrics are in points; `low` and `high` are None for one seed.
+    """
+    found = []
+    for strategy in facts["strategies"]:
+        for size in facts["sizes"]:
+            scores = _test_scores(rows, strategy, size)
+            if scores is not None:
+                ends = {"mean": scores.mean, "low": scores.low, "high": scores.high}
+                scaled = {name: plots.scale(facts["metric"], end) for name, end in ends.items()}
+                found.append({"strategy": strategy, "size": size, **scaled})
+    return found
+
+
+def _draw_curves(rows: Rows, facts: Facts) -> str:
+    """A line with a band per strategy over the logarithm of the size, and a dot per run."""
+    metric, colors = facts["metric"], plots.colors_of(facts["strategies"])
+    runs = [
+        {**row, "score": plots.scale(metric, row["test"])}
+        for row in rows
+        if row["test"] is not None
+    ]
+    scores = [row["score"] for row in runs]
+    low, high = min(scores), max(scores)
+    margin = 0.15 * (high - low) or 0.05 * abs(high) or 1.0
+    title = f"{formatting.metric_label(metric)} by training rows"
+    with plots.picture(title, 4.7, 3.6) as plot:
+        one: dict[str, Any] = {"by": "strategy", "color": colors}
+        band = ("low", "high")
+        plots.lines(plot.axes, curve_rows(rows, facts), "size", "mean", **one, band=band)
+        plots.scatter(plot.axes, runs, "size", "score", **one, size=14, alpha=0.6)
+        limits = (low - margin, high + margin)
+        label_axes(plot.axes, x="Training rows", y=plots.axis_label(metric), ylim=limits)
+        log_axis(plot.axes, *_size_axis(facts["sizes"]))
+        plot.legend(columns=2)
+    return plot.svg
+
+
+def _draw_gains(facts: Facts) -> str:
+    """Each pair's gain with its interval over the logarithm of the size; above zero tuning pays."""
+    metric, pairs = facts["metric"], list(dict.fromkeys(gain["pair"] for gain in facts["gains"]))
+    colors = dict(zip(pairs, (INK, plots.PALETTE[0]), strict=False))
+    # Pairs stand a little beside each other, so that their intervals do.
+    shift = {pair: 1.05 ** (at - (len(pairs) - 1) / 2) for at, pair in enumerate(pairs)}
+    rows = [
+        {
+            "pair": gain["pair"],
+            "at": gain["size"] * shift[gain["pair"]],
+            **{name: plots.scale(metric, gain[name]) for name in ("gain", "low", "high")},
+        }
+        for gain in facts["gains"]
+    ]
+    with plots.picture("What tuning gains by training rows", 4.7, 3.6) as plot:
+        draw_level(plot.axes, 0, color=GREY)
+        interval = ("low", "high")
+        line: dict[str, Any] = {"by": "pair", "color": colors, "width": 1.3, "marker": 4}
+        plots.lines(plot.axes, rows, "at", "gain", **line, interval=interval)
+        unit = ", points" if formatting.is_bounded(metric) else ""
+        label_axes(plot.axes, x="Training rows", y=f"Gain by tuning{unit}")
+        log_axis(plot.axes, *_size_axis(facts["sizes"]))
+        plot.legend()
+    return plot.svg
+
+
+def _size_axis(sizes: Sequence[int]) -> tuple[dict[float, str], tuple[float, float]]:
+    """Ticks and limits of a logarithmic axis of sizes."""
+    return {size: f"{size:,}" for size in sizes}, (sizes[0] / 1.25, sizes[-1] * 1.25)
 
 
 def _curves_caption(facts: Facts) -> str:
@@ -37,6 +122,9 @@ def _gains_caption(facts: Facts) -> str:
     if facts["seeds"] < 2:
         return "What tuning gains; one seed gives no interval."
     return f"What tuning gains: 95% intervals over seeds and {rows}. Above zero tuning pays."
+
+
+# Tables
 
 
 def _score_table(rows: Rows, facts: Facts) -> Table:
@@ -56,11 +144,9 @@ def _score_table(rows: Rows, facts: Facts) -> Table:
 
 
 def _score_cell(strategy: str, size: int, rows: Rows, metric: str) -> Cell:
-    own = [row for row in rows if row["strategy"] == strategy and row["size"] == size]
-    values = [row["test"] for row in own if row["test"] is not None]
-    if not values:
+    found = _test_scores(rows, strategy, size)
+    if found is None:
         return word("", "failed")
-    found = summary(values)
     text = formatting.score(metric, found.mean)
     if found.n < 2:
         return number(found.mean, text)
@@ -110,6 +196,9 @@ def _verdict(gain: Mapping[str, Any]) -> str:
     return "no, it is worse" if gain["high"] < 0 else "open"
 
 
+# Sentences
+
+
 def _findings(facts: Facts) -> list[str]:
     """Where tuning begins to pay, for the best of each kind first."""
     if not facts["gains"]:
@@ -143,7 +232,7 @@ def _finding(begin: Mapping[str, Any], facts: Facts) -> str:
         where = f"Tuning pays at every size that was tried, from {at:,} training rows on:"
     else:
         where = f"Tuning begins to pay at {at:,} training rows:"
-    return f"{where} there {names}, by {_told(gain, facts)}."
+    return f"{where} there {names}, by {_size_of(gain, facts)}."
 
 
 def _never(last: Mapping[str, Any], pair: str, facts: Facts) -> str:
@@ -154,11 +243,11 @@ def _never(last: Mapping[str, Any], pair: str, facts: Facts) -> str:
         why = "Where tuning begins to pay cannot be told from one seed"
     return (
         f"{why}: at {last['size']:,} training rows {last['tuned']} against {last['untuned']} "
-        f"gains {_told(last, facts)}."
+        f"gains {_size_of(last, facts)}."
     )
 
 
-def _told(gain: Mapping[str, Any], facts: Facts) -> str:
+def _size_of(gain: Mapping[str, Any], facts: Facts) -> str:
     metric = facts["metric"]
     size = formatting.score(metric, gain["gain"])
     unit = " points" if formatting.is_bounded(metric) else f" of {formatting.metric_name(metric)}"
@@ -177,10 +266,10 @@ def _steps(rows: Rows, facts: Facts) -> list[str]:
     }
     if not steps:
         return []
-    told = ", ".join(f"{strategy} {count:,}" for strategy, count in steps.items())
+    listed = ", ".join(f"{strategy} {count:,}" for strategy, count in steps.items())
     return [
         f"Epochs are each strategy's own at every size, so few rows are few steps: of {first:,} "
-        f"rows {told}. More epochs may move the point where tuning begins to pay."
+        f"rows {listed}. More epochs may move the point where tuning begins to pay."
     ]
 
 

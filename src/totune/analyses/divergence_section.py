@@ -1,75 +1,38 @@
 """Corpora by their distance: the finding in words, the paper's table, and a picture."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
-
-from totune.analyses.base import Values
+from totune.analyses.base import AnalysisResult, Rows
 from totune.information.divergence import UNITS, LogBase, largest_divergence
 from totune.metrics import METRICS
-from totune.report import formatting
-from totune.report.canvas import PALETTE, STYLE, as_svg, axis_label, sheet
+from totune.report import formatting, plots
+from totune.report.axes import draw_level, label_axes
 from totune.report.document import Picture, Section
-from totune.report.figures import scale
-from totune.report.labels import HEIGHT, place_labels
 from totune.report.table import Cell, Column, Row, Table, drop_empty_columns, number, word
-from totune.statistics.ranks import LEVEL
 
-Found = Mapping[str, Any]
-
-_LETTER = 6.0  # points that a letter of a label takes
-_SHEET = (235.0, 165.0)  # points, about what its axes leave of the picture
+Facts = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class DivergencePoint:
-    """A corpus: its distance, and frozen minus tuned, in points where the metric is bounded."""
-
-    corpus: str
-    divergence: float
-    difference: float
-
-
-@dataclass(frozen=True)
-class DivergenceFigure:
-    """What a frozen encoder gains over a tuned one by how far a corpus lies from the reference."""
-
-    metric: str
-    reference: str
-    unit: str
-    strategies: tuple[str, str]
-    points: tuple[DivergencePoint, ...]
-
-
-def divergence_section(title: str, values: Values) -> Section:
+def divergence_section(title: str, result: AnalysisResult) -> Section:
     """The analysis drawn; a picture where two corpora or more have scores."""
-    rows = sorted(values.rows, key=lambda row: -row["divergence"])
-    figure = divergence_figure(rows, values.facts)
-    pictures: tuple[Picture, ...] = ()
-    if len(figure.points) > 1:
-        side = "Above" if _rises(figure.metric) else "Below"
-        caption = f"A point is a corpus. {side} 0 {figure.strategies[0]} is the better of the two."
-        pictures = (Picture(draw_divergence(figure), caption),)
-    table = divergence_table(title, rows, values.facts)
-    return Section(title, finding(rows, values.facts), tables=(table,), pictures=pictures)
+    rows, facts = sorted(result.rows, key=lambda row: -row["divergence"]), result.facts
+    table, pictures = divergence_table(title, rows, facts), _pictures(rows, facts)
+    return Section(title, finding(rows, facts), tables=(table,), pictures=pictures)
 
 
-def _base(facts: Found) -> LogBase:
+def _base(facts: Facts) -> LogBase:
     """The base of the logarithm; 2 in findings from before it was an option."""
     base: LogBase = facts.get("base", 2)
     return base
 
 
 def _rises(metric: str) -> bool:
-    """The direction of progress; up for scores of a file, which name no metric."""
+    """Whether higher is better; assumed of scores of a file, which name no metric."""
     return metric not in METRICS or METRICS[metric].higher_is_better
 
 
-def finding(rows: Sequence[Found], facts: Found) -> tuple[str, ...]:
+def finding(rows: Rows, facts: Facts) -> tuple[str, ...]:
     """What was found, the main thing first; rows with the furthest corpus first."""
     correlation = facts["correlation"]
     scored = sum(row["difference"] is not None for row in rows)
@@ -83,10 +46,14 @@ def finding(rows: Sequence[Found], facts: Found) -> tuple[str, ...]:
     return (_distances(rows, facts),)
 
 
-def _related(correlation: Found, facts: Found) -> str:
+def _related(correlation: Facts, facts: Facts) -> str:
+    from totune.statistics.ranks import LEVEL
+
     frozen, tuned = facts["frozen"], facts["tuned"]
     rho = f"{round(correlation['rho'], 2) + 0.0:.2f}".replace("-", "−")
-    numbers = f"Spearman's rho is {rho}, p {_equals(correlation['p'])}"
+    p = formatting.p_value(correlation["p"])
+    equals = p.replace("<", "< ") if "<" in p else f"= {p}"
+    numbers = f"Spearman's rho is {rho}, p {equals}"
     if correlation["p"] >= LEVEL:
         return (
             f"Over {correlation['n']} corpora, the distance from {facts['reference']} has no "
@@ -100,13 +67,10 @@ def _related(correlation: Found, facts: Found) -> str:
     )
 
 
-def _equals(p: float) -> str:
-    told = formatting.p_value(p)
-    return told.replace("<", "< ") if "<" in told else f"= {told}"
-
-
-def _strength(correlation: Found) -> str:
+def _strength(correlation: Facts) -> str:
     """What so few corpora can show at all."""
+    from totune.statistics.ranks import LEVEL
+
     n, needed = correlation["n"], correlation["needed"]
     how = f"all orders of {n}" if correlation["exact"] else f"random orders of {n}"
     test = f"The p-value is that of a two-sided permutation test over {how} corpora."
@@ -123,7 +87,7 @@ def _strength(correlation: Found) -> str:
     )
 
 
-def _distances(rows: Sequence[Found], facts: Found) -> str:
+def _distances(rows: Rows, facts: Facts) -> str:
     first, last, base = rows[0], rows[-1], _base(facts)
     furthest = f"{first['divergence']:.3f} {UNITS[base]}"
     span = (
@@ -138,7 +102,7 @@ def _distances(rows: Sequence[Found], facts: Found) -> str:
     )
 
 
-def divergence_table(title: str, rows: Sequence[Found], facts: Found) -> Table:
+def divergence_table(title: str, rows: Rows, facts: Facts) -> Table:
     """The columns of Peters et al. (2019, Table 6), and what the divergence rests on."""
     metric = facts["metric"]
     columns = (
@@ -163,7 +127,7 @@ def divergence_table(title: str, rows: Sequence[Found], facts: Found) -> Table:
     return drop_empty_columns(Table(title, columns, made, notes))
 
 
-def _cells(row: Found, metric: str) -> tuple[Cell, ...]:
+def _cells(row: Facts, metric: str) -> tuple[Cell, ...]:
     return (
         word(row["corpus"], f"{row['texts']:,} texts"),
         number(row["frozen"], formatting.score(metric, row["frozen"])),
@@ -183,61 +147,35 @@ def _signed(metric: str, value: float | None) -> str:
     return ("+" if value > 0 else "") + formatting.significant(value, 2)
 
 
-def divergence_figure(rows: Sequence[Found], facts: Found) -> DivergenceFigure:
-    """The corpora whose scores are known."""
-    metric = facts["metric"]
-    points = tuple(
-        DivergencePoint(row["corpus"], row["divergence"], scale(metric, [row["difference"]])[0])
+def _pictures(rows: Rows, facts: Facts) -> tuple[Picture, ...]:
+    """A named point per corpus: frozen minus tuned by distance from the reference."""
+    metric, frozen, tuned = facts["metric"], facts["frozen"], facts["tuned"]
+    points = [
+        {**row, "lead": plots.scale(metric, row["difference"])}
         for row in rows
         if row["difference"] is not None
-    )
-    strategies = (facts["frozen"], facts["tuned"])
-    return DivergenceFigure(metric, facts["reference"], UNITS[_base(facts)], strategies, points)
-
-
-def draw_divergence(figure: DivergenceFigure) -> str:
-    """A named point per corpus."""
-    across = [point.divergence for point in figure.points]
-    up = [point.difference for point in figure.points]
-    frozen, tuned = figure.strategies
-    with mpl.rc_context(STYLE):
-        canvas, axes = sheet(4.7, 3.4)
-        axes.axhline(0, color="#9aa4ae", linewidth=0.8)
-        axes.scatter(across, up, s=40, color=PALETTE[0], zorder=3)
-        axes.set_xlim(*_limits(across))
-        axes.set_ylim(*_limits([*up, 0.0]))
-        _name_points(axes, figure)
-        axes.xaxis.set_major_locator(MaxNLocator(6))
-        axes.set_xlabel(f"Divergence from {figure.reference}, {figure.unit}")
-        axes.set_ylabel(f"{frozen} \u2212 {tuned}\n{axis_label(figure.metric)}")
-        axes.grid()
-        return as_svg(canvas, f"{frozen} against {tuned} by divergence")
+    ]
+    if len(points) < 2:
+        return ()
+    with plots.picture(f"{frozen} against {tuned} by divergence", 4.7, 3.4) as plot:
+        draw_level(plot.axes, 0)
+        label_axes(
+            plot.axes,
+            x=f"Divergence from {facts['reference']}, {UNITS[_base(facts)]}",
+            y=f"{frozen} − {tuned}\n{plots.axis_label(metric)}",
+            xlim=_limits([point["divergence"] for point in points]),
+            ylim=_limits([0.0, *(point["lead"] for point in points)]),
+            grid="both",
+        )
+        color = plots.PALETTE[0]
+        plots.scatter(plot.axes, points, "divergence", "lead", color=color, size=40, names="corpus")
+    side = "Above" if _rises(metric) else "Below"
+    caption = f"A point is a corpus. {side} 0 {frozen} is the better of the two."
+    return (Picture(plot.svg, caption),)
 
 
 def _limits(values: Sequence[float]) -> tuple[float, float]:
-    """An axis with room on both sides for names."""
+    """Ends of an axis with room on both sides for names."""
     low, high = min(values), max(values)
     margin = 0.15 * (high - low) or 0.1 * abs(high) or 0.1
     return low - margin, high + margin
-
-
-def _name_points(axes: Axes, figure: DivergenceFigure) -> None:
-    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    places = [
-        (
-            _SHEET[0] * (point.divergence - left) / (right - left),
-            _SHEET[1] * (point.difference - bottom) / (top - bottom),
-        )
-        for point in figure.points
-    ]
-    widths = [_LETTER * len(point.corpus) for point in figure.points]
-    for point, offset in zip(figure.points, place_labels(places, widths, _SHEET), strict=True):
-        far = {"arrowstyle": "-", "color": PALETTE[0], "linewidth": 0.7}
-        axes.annotate(
-            point.corpus,
-            (point.divergence, point.difference),
-            xytext=offset,
-            textcoords="offset points",
-            color=PALETTE[0],
-            arrowprops=far if abs(offset[1] + HEIGHT / 2) > HEIGHT else None,
-        )

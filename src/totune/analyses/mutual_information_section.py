@@ -1,27 +1,22 @@
-"""What mutual information was found: sentences, and a table and a picture per estimator."""
+"""Mutual information by block: sentences, and a table and a picture per estimator."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from totune.analyses.base import Values
-from totune.analyses.drawing.blocks import (
-    BlockFigure,
-    BlockLine,
-    block_table,
-    draw_blocks,
-    strategies_of,
-)
-from totune.analyses.drawing.degenerate import degenerate_warning
-from totune.analyses.measuring.blocks import (
+from totune.analyses.base import AnalysisResult, Rows, degenerate_warning
+from totune.analyses.blocks import (
     POOLED,
-    Rows,
+    block_table,
+    describe_block,
+    describe_subject,
+    draw_blocks,
+    figure_rows,
     only,
     spread_over_seeds,
+    subject_colors,
     subjects_of,
-    told_block,
-    told_subject,
     values_by_block,
 )
 from totune.report.document import Picture, Section
@@ -36,87 +31,70 @@ _NULL = "random representations"
 Facts = Mapping[str, Any]
 
 
-def information_section(title: str, values: Values, records: Sequence[RunRecord]) -> Section:
+def information_section(
+    title: str, result: AnalysisResult, records: Sequence[RunRecord]
+) -> Section:
     """The finding of the first estimator, its checks, then what the other one says.
 
     Args:
         title: of the section.
-        values: as `MutualInformation.run` gives them.
+        result: as `MutualInformation.run` gives it.
         records: of the study, for the order of colours and what its runs are worth.
     """
-    facts, estimators = values.facts, values.facts["estimators"]
-    by_estimator = {name: only(values.rows, "estimator", name) for name in estimators}
-    figures = [
-        information_figure(name, rows, facts, records) for name, rows in by_estimator.items()
-    ]
-    told = [_finding(name, rows, facts) for name, rows in by_estimator.items()]
+    facts, estimators = result.facts, result.facts["estimators"]
+    by_estimator = {name: only(result.rows, estimator=name) for name in estimators}
+    findings = [_finding(name, rows, facts) for name, rows in by_estimator.items()]
     checks = [_checks(name, rows, facts) for name, rows in by_estimator.items()]
-    odd = degenerate_warning(((row["subject"], row["seed"]) for row in values.rows), records)
+    odd = degenerate_warning(((row["subject"], row["seed"]) for row in result.rows), records)
     spread = [_spread(by_estimator["edge"])] if "edge" in by_estimator else []
+    paragraphs = [findings[0], *checks, *findings[1:], *spread, _bound(facts)]
     return Section(
         title,
-        paragraphs=tuple(filter(None, [told[0], *checks, *told[1:], *spread, _bound(facts)])),
+        paragraphs=tuple(filter(None, paragraphs)),
         warnings=(*odd, *_warnings(by_estimator, facts)),
         tables=tuple(_table(name, rows, facts) for name, rows in by_estimator.items()),
-        pictures=tuple(Picture(draw_blocks(one), _caption(one)) for one in figures),
+        pictures=tuple(_picture(name, rows, facts, records) for name, rows in by_estimator.items()),
     )
 
 
-def information_figure(
-    estimator: str, rows: Rows, facts: Facts, records: Sequence[RunRecord]
-) -> BlockFigure:
-    """A line per subject, one for noise, and the most that labels allow.
+def information_figure(rows: Rows) -> list[dict[str, Any]]:
+    """Rows of the figure of one estimator, those of each subject together; in bits."""
+    return [
+        row
+        for subject in subjects_of(rows)
+        for row in figure_rows(subject, _bits(rows, subject), _bits(rows, subject, "random labels"))
+    ]
 
-    Args:
-        estimator: by its name.
-        rows: of this estimator.
-        facts: as `MutualInformation.run` gives them.
-        records: of the study, for the order of colours.
-    """
-    subjects, entropy = subjects_of(rows), facts["entropy"]
-    null = tuple(values_by_block(only(rows, "what", _NULL), "bits").mean(axis=0))
-    return BlockFigure(
-        title=f"Information about the labels by {NAMES[estimator]}",
-        label="I(H; Y), bits",
-        lines=tuple(_line(subject, only(rows, "subject", subject)) for subject in subjects),
-        strategies=strategies_of(subjects, records),
+
+def _picture(estimator: str, rows: Rows, facts: Facts, records: Sequence[RunRecord]) -> Picture:
+    """A line per subject, one for noise, and the most that labels allow."""
+    drawn, entropy = information_figure(rows), facts["entropy"]
+    title = f"Information about the labels by {NAMES[estimator]}"
+    null = [{"block": row["block"], "mean": row["bits"]} for row in only(rows, what=_NULL)]
+    svg = draw_blocks(
+        title,
+        "I(H; Y), bits",
+        drawn,
+        subject_colors(rows, records),
         control="permuted labels (check)",
         null=(f"{_NULL} (check)", null),
         bound=None if entropy is None else ("entropy of the labels", entropy),
     )
+    has_seeds = any(row["low"] is not None for row in drawn)
+    band = " Band: one standard deviation over seeds." if has_seeds else ""
+    return Picture(svg, f"{title}, in bits by layer.{band} Both checks should lie at 0.")
 
 
-def _real(rows: Rows, subject: str) -> Rows:
-    return only(only(rows, "subject", subject), "what", "labels")
-
-
-def _control(rows: Rows, subject: str) -> Rows:
-    return only(only(rows, "subject", subject), "what", "random labels")
-
-
-def _line(subject: str, rows: Rows) -> BlockLine:
-    bits = values_by_block(_real(rows, subject), "bits")
-    deviations = spread_over_seeds(bits)
-    return BlockLine(
-        subject,
-        tuple(bits.mean(axis=0)),
-        None if deviations is None else tuple(deviations),
-        tuple(values_by_block(_control(rows, subject), "bits").mean(axis=0)),
-    )
-
-
-def _caption(figure: BlockFigure) -> str:
-    seeds = any(line.spread is not None for line in figure.lines)
-    band = " Band: one standard deviation over seeds." if seeds else ""
-    return f"{figure.title}, in bits by layer.{band} Both checks should lie at 0."
+def _bits(rows: Rows, subject: str | None, kind: str = "labels") -> Any:
+    """Estimates [seeds, L + 1] of a subject with one kind of labels."""
+    return values_by_block(only(rows, subject=subject, what=kind), "bits")
 
 
 def _table(estimator: str, rows: Rows, facts: Facts) -> Table:
     columns = {subject: list(_cells(rows, subject)) for subject in subjects_of(rows)}
-    null = values_by_block(only(rows, "what", _NULL), "bits")[0]
-    columns[_NULL] = [number(float(bits), _said(bits)) for bits in null]
-    seeds = any(len(values_by_block(_real(rows, one), "bits")) > 1 for one in subjects_of(rows))
-    over = "; ± is the standard deviation over seeds" if seeds else ""
+    columns[_NULL] = [number(float(bits), _said(bits)) for bits in _bits(rows, None, _NULL)[0]]
+    has_seeds = any(len(_bits(rows, subject)) > 1 for subject in subjects_of(rows))
+    over = "; ± is the standard deviation over seeds" if has_seeds else ""
     notes = [
         f"Bits{over}. Below it the same states with permuted labels, where the truth is 0, as it "
         f"is for {_NULL}.",
@@ -127,8 +105,8 @@ def _table(estimator: str, rows: Rows, facts: Facts) -> Table:
 
 
 def _cells(rows: Rows, subject: str) -> Iterator[Cell]:
-    bits = values_by_block(_real(rows, subject), "bits")
-    controls, deviations = values_by_block(_control(rows, subject), "bits"), spread_over_seeds(bits)
+    bits, controls = _bits(rows, subject), _bits(rows, subject, "random labels")
+    deviations = spread_over_seeds(bits)
     for block, mean in enumerate(bits.mean(axis=0)):
         over = "" if deviations is None else f" ± {_said(deviations[block])}"
         permuted = f"permuted {_said(controls[:, block].mean())}"
@@ -143,55 +121,51 @@ def _finding(estimator: str, rows: Rows, facts: Facts) -> str:
     """Where each subject holds most, in one sentence."""
     parts, verb = [], "holds most information about the labels"
     for subject in subjects_of(rows):
-        bits = values_by_block(_real(rows, subject), "bits").mean(axis=0)
-        best, who = int(bits.argmax()), told_subject(subject)
-        if bits[best] <= _chance(_control(rows, subject)):
-            chance = values_by_block(_control(rows, subject), "bits").mean(axis=0).max()
+        bits, who = _bits(rows, subject).mean(axis=0), describe_subject(subject)
+        best = int(bits.argmax())
+        if bits[best] <= _chance(only(rows, subject=subject, what="random labels")):
+            chance = _bits(rows, subject, "random labels").mean(axis=0).max()
             found = f"at best {_said(bits[best])} bits, against {_said(chance)}"
             parts.append(
                 f"{who}, no layer shows more information than permuted labels do ({found})"
             )
             continue
         most = "" if facts["entropy"] is None else f" of {_said(facts['entropy'])}"
-        where = told_block(best, facts["depth"])
+        where = describe_block(best, facts["depth"])
         parts.append(f"{who}, {where} {verb} ({_said(bits[best])}{most} bits)")
         verb = "does"
     sentence = "; ".join(parts)
+    on = f" on {facts['components']} principal components" if estimator == "neighbours" else ""
     if estimator != facts["estimators"][0]:
-        return f"For comparison, by {_named(estimator, facts)}: {sentence}."
-    return f"{sentence[:1].upper()}{sentence[1:]}, by {_named(estimator, facts)}."
+        return f"For comparison, by {NAMES[estimator]}{on}: {sentence}."
+    return f"{sentence[:1].upper()}{sentence[1:]}, by {NAMES[estimator]}{on}."
 
 
 def _chance(controls: Rows) -> float:
-    """What the best of several blocks may reach without holding anything."""
+    """What the best of several blocks may reach without holding anything, in bits."""
     bits = values_by_block(controls, "bits").mean(axis=0)
     spreads = [row["spread"] for row in controls if row["spread"] is not None]
     return float(bits.max() + 3 * np.mean(spreads or [0.0]) + NEAR_ZERO)
 
 
-def _named(estimator: str, facts: Facts) -> str:
-    on = f" on {facts['components']} principal components" if estimator == "neighbours" else ""
-    return f"{NAMES[estimator]}{on}"
-
-
 def _checks(estimator: str, rows: Rows, facts: Facts) -> str:
     """The paper's two checks, in words; what "none" means where EDGE widens its cells."""
     permuted, noise = _check_values(rows)
-    told = (
+    sentence = (
         f"Checks of {NAMES[estimator]}, which should give 0: at most {_said(permuted)} bits with "
         f"permuted labels, {_said(noise)} with {_NULL}."
     )
     if estimator == "edge" and facts["passes"] == 2:
-        told += (
+        sentence += (
             " Its second pass turns little information into none, so 0 means little or none; "
             "passes=1 leaves it out."
         )
-    return told
+    return sentence
 
 
 def _check_values(rows: Rows) -> tuple[float, float]:
     """The most bits with permuted labels, and with random representations."""
-    permuted, noise = (only(rows, "what", what) for what in ("random labels", _NULL))
+    permuted, noise = (only(rows, what=kind) for kind in ("random labels", _NULL))
     return max(row["bits"] for row in permuted), max(row["bits"] for row in noise)
 
 

@@ -9,11 +9,11 @@ from tests.tiny_runs import TinyTask, short, tiny_model
 from tests.unit.report.sample_study import run_of, stacked
 
 from totune.adapters.adapters import Adapters
-from totune.analyses.forecast import Outlook
-from totune.analyses.label_cost import Bench, LabelCost, open_bench
-from totune.analyses.materials.corpora import Corpus
-from totune.analyses.materials.opening import open_data
-from totune.analyses.materials.trained import Trained
+from totune.analyses.forecast import ForecastInputs
+from totune.analyses.inputs.corpora import NamedTexts
+from totune.analyses.inputs.learning_curves import LearningCurveSetup, open_learning_curves
+from totune.analyses.inputs.studies import AblationModel, open_data
+from totune.analyses.label_cost import LabelCost
 from totune.encoders.mixing import Readout
 from totune.machine import Precision
 from totune.model import Model
@@ -21,8 +21,8 @@ from totune.progress import Progress
 from totune.runs.records import StudyInfo
 
 # Texts, and what strategies might score on them.
-WIKI = Corpus("wiki", ["the city is old", "the river is long", "a city by the river"])
-CHAT = Corpus("chat", ["uh yeah you know", "you know the city uh"])
+WIKI = NamedTexts("wiki", ["the city is old", "the river is long", "a city by the river"])
+CHAT = NamedTexts("chat", ["uh yeah you know", "you know the city uh"])
 SCORES = {"wiki again": {"frozen": 0.8, "tuned": 0.9}, "chat": {"frozen": 0.7, "tuned": 0.65}}
 
 # A study whose runs have epochs; of a baseline there are none.
@@ -50,7 +50,7 @@ def trained_on(
     noise: float = 0.3,
     seed: int = 0,
     **options: Any,
-) -> tuple[Trained, TinyTask]:
+) -> tuple[AblationModel, TinyTask]:
     """A model whose adapters are large enough to be missed, as if trained."""
     tiny = TinyTask.of(kind)
     chosen = {} if readout is None else {"layers": readout.layers, "pooling": readout.pooling}
@@ -62,7 +62,7 @@ def trained_on(
         for parameter in adapters_in(model).parameters():
             parameter.add_(noise * torch.randn_like(parameter))
     metric = tiny.task.metrics[0]
-    return Trained("adapters", seed, model.eval(), metric, lambda _: tiny.dev), tiny
+    return AblationModel("adapters", seed, model.eval(), metric, lambda _: tiny.dev), tiny
 
 
 def adapters_in(model: Model) -> Adapters:
@@ -79,15 +79,18 @@ def settings_in(folder: Path) -> dict[str, Any]:
     }
 
 
-def bench_in(folder: Path, out: Path, analysis: LabelCost) -> Bench:
+def setup_in(folder: Path, out: Path, analysis: LabelCost) -> LearningCurveSetup:
     """What learning curves need, from the encoder and the reviews of `folder`."""
     names = analysis.strategies or ()
     options = {"num_train_epochs": 1} if "fine-tuning" in names else {}
     place = {**settings_in(folder), "options": options}
-    return open_bench(folder / "reviews.csv", analysis, out, Progress(), **place)
+    chosen = {"strategies": analysis.strategies, "seeds": analysis.seeds}
+    return open_learning_curves(folder / "reviews.csv", out, Progress(), **chosen, **place)
 
 
-def outlook_in(folder: Path, name: str = "reviews.csv", **facts: Any) -> Outlook:
+def forecast_inputs(folder: Path, name: str = "reviews.csv", **facts: Any) -> ForecastInputs:
     """What a forecast is made from, from the encoder and a table of `folder`."""
     columns = {"text": "first", "pair": "second"} if name == "pairs.csv" else {}
-    return Outlook(open_data(folder / name, **settings_in(folder), **columns).context, **facts)
+    return ForecastInputs(
+        open_data(folder / name, **settings_in(folder), **columns).context, **facts
+    )

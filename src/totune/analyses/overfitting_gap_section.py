@@ -1,18 +1,16 @@
 """The gap between train and dev: in words, as tables, and by epoch."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
-from totune.analyses.base import Values
-from totune.analyses.drawing.gap_figure import gap_figures
-from totune.report import formatting
+from totune.analyses.base import AnalysisResult, Rows
+from totune.report import formatting, plots
 from totune.report.document import Picture, Section
-from totune.report.phase_drawing import draw_phases
-from totune.report.phase_table import merge_reasons
 from totune.report.table import Cell, Column, Row, Table, number, word
 
-Found = Mapping[str, Any]
+Facts = Mapping[str, Any]
 
 _PICTURES = (
     "The pictures show train and dev by epoch, a line per seed, and below them the gap: dotted "
@@ -23,46 +21,108 @@ _PICTURES = (
 _SCORES = ("dev_there", "best_dev", "cost")
 
 
-def gap_section(title: str, values: Values) -> Section:
+def gap_section(title: str, result: AnalysisResult) -> Section:
     """The analysis drawn."""
-    facts = values.facts
-    pictures = tuple(
-        Picture(draw_phases(one), f"Train, dev and the gap between them under {one.strategy}.")
-        for one in gap_figures(values.rows, facts)
-    )
+    facts = result.facts
     tables = [gap_table(title, facts)]
     rule = rule_table(facts)
     if rule.rows:
         tables.append(rule)
-    return Section(title, _words(facts), tables=tuple(tables), pictures=pictures)
+    # What was found, how train was measured, and what the pictures show.
+    paragraphs = _finding(facts), _measured(facts), _PICTURES
+    pictures = tuple(_pictures(result.rows, facts))
+    return Section(title, paragraphs, tables=tuple(tables), pictures=pictures)
 
 
-def _words(facts: Found) -> tuple[str, ...]:
-    """What was found, how train was measured, and what the pictures show."""
-    return _finding(facts), _measured(facts), _PICTURES
+# Figures
 
 
-def _finding(facts: Found) -> str:
+def gap_figures(rows: Rows, facts: Facts) -> list[list[dict[str, Any]]]:
+    """Rows of a figure per strategy of which a gap is known, in the study's order.
+
+    Args:
+        rows: as `OverfittingGap.run` gives them.
+        facts: likewise.
+
+    Returns:
+        Per strategy a row per epoch, as `totune.report.phases.draw_phases` reads them; bounded
+        metrics are in points.
+    """
+    groups = [list(own) for _, own in groupby(rows, lambda row: row["strategy"])]
+    known = [own for own in groups if any(row["gap"] is not None for row in own)]
+    return [[_figure_row(row, own, facts["metric"]) for row in own] for own in known]
+
+
+def _figure_row(row: Mapping[str, Any], strategy: Rows, metric: str) -> dict[str, Any]:
+    """Train measured with dropout on has columns of its own: `live` and `live_gap`."""
+    dev, train, gap = (plots.scale(metric, row[name]) for name in ("dev", "train", "gap"))
+    off = row["dropout_off"]
+    # A phase of one epoch ends with it under any rule, unless the gap rule itself ended it, for
+    # which train was measured with dropout off.
+    longest = max(each["epoch_in_phase"] for each in strategy if each["place"] == row["place"])
+    return {
+        **row,
+        "dev": dev,
+        "train": train if off else None,
+        "live": None if off else train,
+        "gap": gap if off else None,
+        "live_gap": None if off else gap,
+        "stop": bool(row["rule"]) and (off or longest > 1),
+    }
+
+
+def gap_limits(figures: Sequence[Rows], tolerance: float) -> tuple[float, float] | None:
+    """From a little below 0, since where dev leads nothing is over-fitted, to the widest gap."""
+    found = [row[name] for rows in figures for row in rows for name in ("gap", "live_gap")]
+    gaps = [gap for gap in found if gap is not None]
+    if not gaps:
+        return None
+    high = 1.08 * max(*gaps, 1.5 * tolerance)
+    return max(1.08 * min(0.0, *gaps), -high), high or 1.0
+
+
+def _pictures(rows: Rows, facts: Facts) -> list[Picture]:
+    """All on one scale of gaps."""
+    from totune.report.phases import draw_phases
+
+    metric, colors = facts["metric"], plots.colors_of(facts["order"])
+    tolerance = plots.scale(metric, facts["tolerance"]) or 0.0
+    figures = gap_figures(rows, facts)
+    limits = gap_limits(figures, tolerance)
+    pictures = []
+    for figure in figures:
+        strategy = figure[0]["strategy"]
+        color = colors[strategy]
+        svg = draw_phases(figure, metric, color, limit=tolerance, gap_limits=limits)
+        caption = f"Train, dev and the gap between them under {strategy}."
+        pictures.append(Picture(svg, caption))
+    return pictures
+
+
+# Sentences
+
+
+def _finding(facts: Facts) -> str:
     known = [found for found in facts["strategies"] if found["kept_gap"] is not None]
     if not known:
         return "The train metric was not measured, so no gap is known."
     metric = facts["metric"]
     most, least = (pick(known, key=lambda found: found["kept_gap"]) for pick in (max, min))
-    gap = f"{_told(metric, most['kept_gap'])} of {formatting.metric_name(metric)}"
+    gap = f"{_points(metric, most['kept_gap'])} of {formatting.metric_name(metric)}"
     if len(known) == 1:
-        told = f"under {most['strategy']} is {gap}"
+        where = f"under {most['strategy']} is {gap}"
     else:
-        told = f"is widest under {most['strategy']} ({gap}) and narrowest under "
-        told += f"{least['strategy']} ({_told(metric, least['kept_gap'])})"
-    return f"At the epochs that runs keep, the gap between train and dev {told}."
+        where = f"is widest under {most['strategy']} ({gap}) and narrowest under "
+        where += f"{least['strategy']} ({_points(metric, least['kept_gap'])})"
+    return f"At the epochs that runs keep, the gap between train and dev {where}."
 
 
-def _told(metric: str, value: float) -> str:
+def _points(metric: str, value: float) -> str:
     text = formatting.score(metric, value, signed=True)
     return f"{text} points" if formatting.is_bounded(metric) else text
 
 
-def _measured(facts: Found) -> str:
+def _measured(facts: Facts) -> str:
     """Where the gap is that of one state of the weights, and where it is a lower estimate."""
     off = [f"{one['strategy']} ({one['phase']})" for one in facts["phases"] if one["dropout_off"]]
     if len(off) == len(facts["phases"]):
@@ -77,7 +137,10 @@ def _measured(facts: Found) -> str:
     return f"Train was measured after the epoch with dropout off in {where}; elsewhere {live}."
 
 
-def gap_table(title: str, facts: Found) -> Table:
+# Tables
+
+
+def gap_table(title: str, facts: Facts) -> Table:
     """A row per strategy, the widest gap first."""
     metric = facts["metric"]
     columns = (
@@ -105,7 +168,7 @@ def _or_least(value: float | None) -> float:
     return -math.inf if value is None else value
 
 
-def rule_table(facts: Found) -> Table:
+def rule_table(facts: Facts) -> Table:
     """Where the gap rule would end each phase that had epochs to spare, or was ended by it."""
     columns = (
         Column("Strategy", numeric=False),
@@ -130,12 +193,14 @@ def rule_table(facts: Found) -> Table:
         f"{formatting.tolerance(metric, facts['tolerance'])} {row}, or when the dev score of "
         f"{facts['patience']} epochs before is still the best. A run keeps its best epoch, so the "
         "cost is how far the best dev score of the phase is above the best until then. What a "
-        "later phase would make of it no record tells.",
+        "later phase would make of it no record says.",
     )
     return Table("Where the gap rule would stop", columns, rows, notes)
 
 
-def _rule_cells(metric: str, found: Found) -> tuple[Cell, ...]:
+def _rule_cells(metric: str, found: Facts) -> tuple[Cell, ...]:
+    from totune.report.phases import merge_reasons
+
     where = f"in {found['stopped']} of {found['runs']} runs"
     some = 0 < found["stopped"] < found["runs"]
     return (
