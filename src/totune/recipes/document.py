@@ -7,8 +7,7 @@ from totune.recipes.recipe import Recipe
 from totune.recipes.results import AVERAGES, Group, Outcome, Results, WelchTest
 from totune.report import formatting
 from totune.report.document import Answer, Document, Picture, Section
-from totune.report.drawing import draw_boxes
-from totune.report.figures import box_figure
+from totune.report.figures import draw_scores, score_rows, strategy_colors
 from totune.report.table import Cell, Column, Row, Table, fact_table, word
 from totune.runs.records import RunRecord, StudyInfo
 
@@ -187,10 +186,11 @@ def _statistic(name: str, value: float | None) -> str:
 def _pictures(metrics: Sequence[str], group: Group) -> Iterator[Picture]:
     """A box plot per metric, drawn as those of a study are."""
     info, records = as_study(metrics, group)
+    colors = strategy_colors(info, records)
     for metric in metrics:
-        boxes = box_figure(info, records, metric)
-        if boxes is not None:
-            yield Picture(draw_boxes(boxes), f"{formatting.metric_label(metric)}: {group.title}.")
+        if rows := score_rows(info, records, metric):
+            drawn = draw_scores(rows, metric, colors)
+            yield Picture(drawn, f"{formatting.metric_label(metric)}: {group.title}.")
 
 
 def as_study(metrics: Sequence[str], group: Group) -> tuple[StudyInfo, list[RunRecord]]:

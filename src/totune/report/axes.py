@@ -34,8 +34,8 @@ def label_axes(
 
     Args:
         axes: to draw on.
-        x: name of the axis of places.
-        y: name of the axis of heights.
+        x: name of the axis of places; "" leaves it as it is.
+        y: likewise of heights.
         xlim: ends of the axis of places; without them they follow from what is drawn.
         ylim: likewise of heights.
         ticks: at most so many along x, on whole numbers; 0 leaves them as they are.
@@ -43,8 +43,10 @@ def label_axes(
     """
     from matplotlib.ticker import MaxNLocator
 
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
+    if x:
+        axes.set_xlabel(x)
+    if y:
+        axes.set_ylabel(y)
     if xlim is not None:
         axes.set_xlim(*xlim)
     if ylim is not None:

@@ -1,260 +1,282 @@
-"""Figures as plain data, computed from records before anything is drawn.
+"""The figures of a study: rows from its records, then drawn.
 
-Bounded metrics are in points (x 100) here already: these are the numbers on the axes.
+Rows are what is shown: bounded metrics are in points (x 100).
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 
 from totune.advice.standings import Standing
-from totune.report.formatting import is_bounded
+from totune.metrics import METRICS
+from totune.report import formatting, plots
+from totune.report.axes import Point, add_heading, label_axes, log_axis, mark_phases
 from totune.report.groups import Runs, best_first, by_strategy, known_values, summaries
+from totune.report.plots import Rows, axis_label, scale
 from totune.runs.records import EpochRecord, RunRecord, StudyInfo
 from totune.statistics import Summary
 
-ENOUGH_FOR_A_BOX = 5
+ENOUGH_FOR_A_BOX = 5  # runs
+_DURATIONS = (0.01, 0.1, 1, 10, 60, 600, 3600, 36000, 360000)  # seconds
 
 
-@dataclass(frozen=True)
-class Group:
-    """The runs of one strategy under one metric.
-
-    Attributes:
-        values: the values of usable runs that are not degenerate.
-        odd: the values of degenerate runs, which are drawn as crosses.
-        mean: over all usable runs, with its 95% interval (None for fewer than two).
-        box: lower quartile, median and upper quartile, or None for fewer than five runs.
-    """
-
-    strategy: str
-    values: tuple[float, ...]
-    odd: tuple[float, ...]
-    mean: float | None
-    low: float | None
-    high: float | None
-    box: tuple[float, float, float] | None
+def strategy_colors(info: StudyInfo, records: Sequence[RunRecord]) -> dict[str, str]:
+    """The colour of every strategy of a study, whichever of them a figure shows."""
+    return plots.colors_of(group.strategy for group in by_strategy(info, records))
 
 
-@dataclass(frozen=True)
-class BoxFigure:
-    """Every run's test metric, strategies best first."""
-
-    metric: str
-    strategies: tuple[str, ...]
-    groups: tuple[Group, ...]
-    limits: tuple[float, float]
+def rows_by_strategy(rows: Rows) -> list[Rows]:
+    """The rows of each strategy, in their order."""
+    return [list(own) for _, own in groupby(rows, lambda row: row["strategy"])]
 
 
-@dataclass(frozen=True)
-class CurveLine:
-    """One run: dev and, where measured, train values per epoch.
-
-    Attributes:
-        best: the epoch that was kept, counted from 1, or None.
-        odd: the run is degenerate.
-    """
-
-    seed: int
-    dev: tuple[float, ...]
-    train: tuple[float | None, ...]
-    best: int | None
-    odd: bool
-
-
-@dataclass(frozen=True)
-class CurvePanel:
-    """The learning curves of one strategy; `phases` are names with the epochs before each."""
-
-    strategy: str
-    lines: tuple[CurveLine, ...]
-    phases: tuple[tuple[str, int], ...]
-
-    @property
-    def epochs(self) -> int:
-        return max(len(line.dev) for line in self.lines)
-
-
-@dataclass(frozen=True)
-class Curves:
-    """Learning curves of every strategy that trains in epochs, on one scale of scores."""
-
-    metric: str
-    strategies: tuple[str, ...]
-    panels: tuple[CurvePanel, ...]
-    limits: tuple[float, float]
-
-
-@dataclass(frozen=True)
-class CostPoint:
-    """Mean seconds per run and mean test metric of one strategy."""
-
-    strategy: str
-    seconds: float
-    mean: float
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class CostFigure:
-    """What quality costs, one point per strategy."""
-
-    metric: str
-    strategies: tuple[str, ...]
-    points: tuple[CostPoint, ...]
-    limits: tuple[float, float]
-
-
-def box_figure(
+def score_rows(
     info: StudyInfo,
     records: Sequence[RunRecord],
     metric: str,
     standings: Sequence[Standing] = (),
-) -> BoxFigure | None:
-    """Each strategy's test values of `metric`, or None when no run knows it.
+) -> list[dict[str, Any]]:
+    """Every run's test score, a row per strategy, best first.
 
     Args:
         info: of the study.
         records: its runs.
         metric: what is shown.
         standings: of the advice, if there is one; see `summaries`.
+
+    Returns:
+        What `plots.boxes` draws: `values` are those of usable runs that are not degenerate, `odd`
+        those of degenerate ones; `mean`, with its 95% interval from `low` to `high`, and
+        `quartiles` are over all of them. No rows where no run knows the metric.
     """
-    runs = by_strategy(info, records)
-    told = summaries(info, runs, metric, standings)
-    ordered = best_first(runs, info.metric)
-    found = (_group(group, metric, told.get(group.strategy)) for group in ordered)
-    groups = tuple(group for group in found if group.values or group.odd)
-    if not groups:
-        return None
-    shown = _known(value for group in groups for value in (*group.values, group.mean))
-    limits = _limits(
-        metric, shown, _known(end for group in groups for end in (group.low, group.high))
-    )
-    return BoxFigure(metric, strategy_names(runs), groups, limits)
+    groups = by_strategy(info, records)
+    found = summaries(info, groups, metric, standings)
+    rows = [
+        _score_row(group, metric, found.get(group.strategy))
+        for group in best_first(groups, info.metric)
+    ]
+    return [row for row in rows if row["values"] or row["odd"]]
 
 
-def _group(runs: Runs, metric: str, found: Summary | None) -> Group:
-    values = scale(metric, runs.values(metric))
+def _score_row(runs: Runs, metric: str, found: Summary | None) -> dict[str, Any]:
     healthy = [run for run in runs.usable if not run.degenerate]
-    mean, low, high = _ends(found, metric)
-    box = None
-    if len(values) >= ENOUGH_FOR_A_BOX:
-        lower, median, upper = np.percentile(values, (25, 50, 75))
-        box = (float(lower), float(median), float(upper))
-    odd = scale(metric, known_values(runs.degenerate, metric))
-    healthy_values = scale(metric, known_values(healthy, metric))
-    return Group(runs.strategy, healthy_values, odd, mean, low, high, box)
+    values = runs.values(metric)
+    quartiles = np.percentile(values, (25, 50, 75)) if len(values) >= ENOUGH_FOR_A_BOX else ()
+    return {
+        "name": runs.strategy,
+        "values": [scale(metric, value) for value in known_values(healthy, metric)],
+        "odd": [scale(metric, value) for value in known_values(runs.degenerate, metric)],
+        **_interval(found, metric),
+        "quartiles": [scale(metric, value) for value in quartiles] or None,
+    }
 
 
-def _limits(metric: str, values: Sequence[float], reach: Sequence[float]) -> tuple[float, float]:
-    """An axis for `values` that shows `reach` too, but is not stretched out of shape by it.
+def _interval(found: Summary | None, metric: str) -> dict[str, Any]:
+    """Mean and 95% interval in the units of the axis, None where they are not known."""
+    ends = (None,) * 3 if found is None else (found.mean, found.low, found.high)
+    return dict(zip(("mean", "low", "high"), (scale(metric, end) for end in ends), strict=True))
 
-    The interval of two seeds can be ten times as wide as all the differences one wants to see.
+
+def draw_scores(rows: Rows, metric: str, colors: Mapping[str, str]) -> str:
+    """Runs as points, a strategy below another; quartile boxes where there are enough runs.
+
+    Args:
+        rows: of `score_rows`.
+        metric: which they show.
+        colors: of the strategies.
     """
+    title = f"{formatting.metric_label(metric)} of every run"
+    with plots.picture(title, 4.7, 0.75 + 0.52 * len(rows)) as plot:
+        digits = ".1f" if formatting.is_bounded(metric) else ".3g"
+        limits = score_limits(rows, metric)
+        plots.boxes(plot.axes, rows, color=colors, limits=limits, digits=digits)
+        label_axes(plot.axes, x=axis_label(metric), grid="x")
+    return plot.svg
+
+
+def score_limits(rows: Rows, metric: str) -> Point:
+    """An axis for all means and values that shows their intervals where it can.
+
+    Degenerate runs do not stretch it, nor does an interval stretch it out of shape: that of two
+    seeds can be ten times as wide as all the differences one wants to see.
+
+    Args:
+        rows: with `mean`, `low` and `high`, and `values` where there are some.
+        metric: which they show.
+    """
+    values = _known(value for row in rows for value in (*row.get("values", ()), row["mean"]))
+    reach = _known(row[end] for row in rows for end in ("low", "high"))
     width = (max(values) - min(values)) or 0.05 * abs(values[0]) or 1.0
     low = max(min([*values, *reach]), min(values) - width)
     high = min(max([*values, *reach]), max(values) + width)
     margin = 0.05 * ((high - low) or width)
-    top = 100 + margin if is_bounded(metric) else high + margin
-    return low - margin, min(top, high + margin)
+    top = 100.0 if formatting.is_bounded(metric) else high
+    return low - margin, min(top, high) + margin
 
 
-def learning_curves(info: StudyInfo, records: Sequence[RunRecord]) -> Curves | None:
-    """The study's metric on dev after every epoch, or None when nothing trains in epochs."""
-    runs = by_strategy(info, records)
-    panels = tuple(
-        _panel(group, info.metric)
-        for group in best_first(runs, info.metric)
-        if any(_dev(record, info.metric) for record in group.records)
-    )
-    if not panels:
-        return None
-    lines = [line for panel in panels for line in panel.lines]
-    return Curves(info.metric, strategy_names(runs), panels, _curve_limits(lines))
+def cost_rows(
+    info: StudyInfo, records: Sequence[RunRecord], standings: Sequence[Standing] = ()
+) -> list[dict[str, Any]]:
+    """What quality costs: mean `seconds` per run, features included, and the mean score.
+
+    A row per strategy that knows both.
+    """
+    groups = by_strategy(info, records)
+    found = summaries(info, groups, info.metric, standings)
+    rows = [
+        {
+            "strategy": group.strategy,
+            "seconds": group.seconds(),
+            **_interval(found.get(group.strategy), info.metric),
+        }
+        for group in groups
+    ]
+    return [row for row in rows if row["seconds"] and row["mean"] is not None]
 
 
-def _curve_limits(lines: Sequence[CurveLine]) -> tuple[float, float]:
-    """A scale for all panels; degenerate runs do not stretch it unless there are no others."""
-    shown = [line for line in lines if not line.odd] or lines
-    values = [value for line in shown for value in (*line.dev, *_known(line.train))]
-    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+def draw_costs(rows: Rows, metric: str, colors: Mapping[str, str]) -> str:
+    """Mean training time (log scale) against the mean metric with its interval."""
+    seconds = [row["seconds"] for row in rows]
+    low, high = min(seconds) / 2, max(seconds) * 2
+    with plots.picture("Cost against quality", 4.7, 3.4) as plot:
+        label_axes(
+            plot.axes,
+            x="Mean training time per run, features included (log scale)",
+            y=axis_label(metric),
+            ylim=score_limits(rows, metric),
+            grid="both",
+        )
+        room_for_names = (high / low) ** 0.3
+        log_axis(plot.axes, {at: _said(at) for at in _DURATIONS}, (low, high * room_for_names))
+        plots.scatter(
+            plot.axes,
+            rows,
+            "seconds",
+            "mean",
+            by="strategy",
+            color=colors,
+            size=60,
+            interval=("low", "high"),
+            names="strategy",
+        )
+    return plot.svg
+
+
+def _said(seconds: float) -> str:
+    return f"{seconds:g} s" if seconds < 60 else formatting.duration(seconds)
+
+
+def epoch_rows(info: StudyInfo, records: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """The study's metric after every epoch, strategies best first.
+
+    Returns:
+        A row per epoch of every run, failed ones too, with `strategy`, `seed`, `epoch` counted from
+        1 over the run, its `phase`, that one's `place` in the plan and `epoch_in_phase`, both from
+        1; `dev`, `train` (after the epoch, dropout off) and `live` (on train too, but while
+        training, dropout on), None where they are not known; `gap`, how far `train` is better than
+        `dev`; whether the epoch was `kept`, and whether the run is `usable` and `degenerate`.
+    """
+    groups = best_first(by_strategy(info, records), info.metric)
+    return [
+        {**row, "usable": run in group.usable}
+        for group in groups
+        for run in group.records
+        for row in _epochs_of(run, info.metric)
+    ]
+
+
+def _epochs_of(run: RunRecord, metric: str) -> list[dict[str, Any]]:
+    places = [
+        (place, number)
+        for place, (_, epochs) in enumerate(phases_of(run), start=1)
+        for number in range(1, len(epochs) + 1)
+    ]
+    rows = []
+    for at, (epoch, (place, number)) in enumerate(zip(run.epochs, places, strict=True), start=1):
+        dev, train = epoch.dev.get(metric), epoch.train_after.get(metric)
+        gap = None if dev is None or train is None else METRICS[metric].sign * (train - dev)
+        scores = {"dev": dev, "train": train, "live": epoch.train.get(metric), "gap": gap}
+        rows.append(
+            {
+                "strategy": run.strategy,
+                "seed": run.seed,
+                "epoch": at,
+                "phase": epoch.phase,
+                "place": place,
+                "epoch_in_phase": number,
+                **{name: scale(metric, value) for name, value in scores.items()},
+                "kept": at == run.best_epoch,
+                "degenerate": bool(run.degenerate),
+            }
+        )
+    return rows
+
+
+def phases_of(run: RunRecord) -> list[tuple[str, list[EpochRecord]]]:
+    """The name of each phase with its epochs, in order."""
+    return [(name, list(found)) for name, found in groupby(run.epochs, lambda epoch: epoch.phase)]
+
+
+def curve_rows(info: StudyInfo, records: Sequence[RunRecord]) -> list[dict[str, Any]]:
+    """The `epoch_rows` of the runs that know the metric on dev after some epoch."""
+    rows = epoch_rows(info, records)
+    known = {(row["strategy"], row["seed"]) for row in rows if row["dev"] is not None}
+    return [row for row in rows if (row["strategy"], row["seed"]) in known]
+
+
+def curve_limits(rows: Rows) -> Point:
+    """A scale for all curves; degenerate runs do not stretch it unless there are no others."""
+    shown = [row for row in rows if not row["degenerate"]] or rows
+    values = _known(row[kind] for row in shown for kind in ("dev", "live"))
+    low, high = min(values), max(values)
     margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return low - margin, high + margin
 
 
-def _panel(runs: Runs, metric: str) -> CurvePanel:
-    lines = tuple(_line(run, metric) for run in runs.records if _dev(run, metric))
-    longest = max(runs.records, key=lambda run: len(run.epochs))
-    return CurvePanel(runs.strategy, lines, _phases(longest.epochs))
+def draw_curves(rows: Rows, metric: str, color: str, limits: Point) -> str:
+    """One strategy's dev metric by epoch, a line per seed; dashed for degenerate runs.
+
+    Args:
+        rows: of `curve_rows`, those of one strategy.
+        metric: which they show.
+        color: of the strategy.
+        limits: of the axis of scores.
+    """
+    strategy = rows[0]["strategy"]
+    epochs = max(row["epoch"] for row in rows)
+    with plots.picture(f"Learning curves of {strategy}", 3.1, 2.5) as plot:
+        axes = plot.axes
+        for odd, style in ((False, "solid"), (True, "dashed")):
+            own = [row for row in rows if row["degenerate"] == odd]
+            plots.lines(axes, own, "epoch", "dev", by="seed", color=color, style=style)
+        live: dict[str, Any] = {"style": "dotted", "width": 1.0, "alpha": 0.7}
+        plots.lines(axes, rows, "epoch", "live", by="seed", color=color, **live)
+        plots.scatter(
+            axes, [row for row in rows if row["kept"]], "epoch", "dev", color=color, size=34
+        )
+        spans = _longest_run(rows)
+        if len(spans) > 1:
+            mark_phases([axes], spans, upright=False)
+        add_heading(axes, strategy, color)
+        label_axes(
+            axes, x="Epoch", y=axis_label(metric), xlim=(0.5, epochs + 0.5), ylim=limits, ticks=6
+        )
+    return plot.svg
 
 
-def _line(record: RunRecord, metric: str) -> CurveLine:
-    train = [epoch.train.get(metric) for epoch in record.epochs]
-    best = record.best_epoch if 1 <= record.best_epoch <= len(record.epochs) else None
-    return CurveLine(
-        record.seed,
-        scale(metric, _dev(record, metric)),
-        tuple(None if value is None else scale(metric, [value])[0] for value in train),
-        best,
-        bool(record.degenerate),
-    )
-
-
-def _dev(record: RunRecord, metric: str) -> list[float]:
-    """The dev values by epoch (a gap is kept as NaN); empty when none is known."""
-    values = [epoch.dev.get(metric, math.nan) for epoch in record.epochs]
-    return values if any(math.isfinite(value) for value in values) else []
-
-
-def _phases(epochs: Sequence[EpochRecord]) -> tuple[tuple[str, int], ...]:
-    starts = [
-        (epoch.phase, at)
-        for at, epoch in enumerate(epochs)
-        if at == 0 or epoch.phase != epochs[at - 1].phase
+def _longest_run(rows: Rows) -> list[dict[str, Any]]:
+    """The phases of the run that has most epochs, as `mark_phases` draws them."""
+    seeds = [row["seed"] for row in rows]
+    longest = [row for row in rows if row["seed"] == max(seeds, key=seeds.count)]
+    return [
+        {"phase": own[0]["phase"], "start": own[0]["epoch"] - 1, "epochs": len(own)}
+        for _, found in groupby(longest, lambda row: row["place"])
+        for own in [list(found)]
     ]
-    return tuple(starts)
-
-
-def cost_figure(
-    info: StudyInfo, records: Sequence[RunRecord], standings: Sequence[Standing] = ()
-) -> CostFigure | None:
-    """Mean seconds against the mean metric, or None when no strategy knows both."""
-    runs = by_strategy(info, records)
-    told = summaries(info, runs, info.metric, standings)
-    points = tuple(
-        CostPoint(group.strategy, seconds, mean, low, high)
-        for group in runs
-        for mean, low, high in [_ends(told.get(group.strategy), info.metric)]
-        if (seconds := group.seconds()) and mean is not None
-    )
-    if not points:
-        return None
-    ends = _known(end for point in points for end in (point.low, point.high))
-    limits = _limits(info.metric, [point.mean for point in points], ends)
-    return CostFigure(info.metric, strategy_names(runs), points, limits)
-
-
-def _ends(found: Summary | None, metric: str) -> tuple[float | None, float | None, float | None]:
-    """Mean and 95% interval in the units of the axis."""
-    if found is None:
-        return None, None, None
-    ends = scale(metric, (found.mean, found.low, found.high))
-    mean, low, high = (value if math.isfinite(value) else None for value in ends)
-    return mean, low, high
-
-
-def scale(metric: str, values: Sequence[float]) -> tuple[float, ...]:
-    """Values as axes and tables show them: points of a bounded metric."""
-    return tuple(100 * value if is_bounded(metric) else value for value in values)
 
 
 def _known(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
-
-
-def strategy_names(runs: Sequence[Runs]) -> tuple[str, ...]:
-    """Every strategy, so that each has its colour whichever of them a figure shows."""
-    return tuple(group.strategy for group in runs)
+    return [value for value in values if value is not None and math.isfinite(value)]

@@ -48,7 +48,7 @@ PALETTE = (
     "#444444",
     "#882255",
 )
-_STYLE: dict[str, Any] = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "totune",
     "font.family": "DejaVu Sans",
@@ -113,8 +113,9 @@ class Plot:
         return list(self.figure.subplots(rows, squeeze=False, **options)[:, 0])
 
     def legend(self, columns: int = 1) -> None:
-        """Below the picture, what has a label."""
-        self.figure.legend(loc="outside lower left", ncols=columns, frameon=False, fontsize=8.5)
+        """Below the picture, what has a label; nothing where nothing has one."""
+        if any(axes.get_legend_handles_labels()[1] for axes in self.figure.axes):
+            self.figure.legend(loc="outside lower left", ncols=columns, frameon=False, fontsize=8.5)
 
 
 @contextmanager
@@ -385,7 +386,7 @@ def heatmap(
     for (row_at, column_at), number in np.ndenumerate(cells) if printed else ():
         if math.isfinite(number):
             ink = _letters_on(drawn.to_rgba(np.array([number]))[0])
-            place = {"ha": "center", "va": "center", "fontsize": 8}
+            place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
             axes.text(column_at, row_at, _short(number), color=ink, **place)
     axes.set_xticks(range(len(across)), across)
     axes.set_yticks(range(len(down)), down)
@@ -394,7 +395,7 @@ def heatmap(
     axes.set_aspect("equal")
     axes.spines[:].set_visible(False)
     bar = plot.figure.colorbar(drawn, ax=axes, shrink=0.8, aspect=18, label=label)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
 
 
 def _draw_odd(

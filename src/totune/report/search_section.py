@@ -1,27 +1,19 @@
-"""What a study's searches tried and found: words, a row per strategy, three pictures each."""
+"""What a study's searches tried and found: words, a row and a picture per strategy."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from totune.report import formatting
-from totune.report.canvas import color_of
 from totune.report.document import Picture, Section
-from totune.report.search_drawing import (
-    draw_history,
-    draw_importance,
-    draw_options,
-    height_of,
-)
-from totune.report.search_figures import (
-    HistoryFigure,
-    ImportanceFigure,
-    history_figure,
-    importance_figure,
+from totune.report.plots import colors_of
+from totune.report.search_figure import (
+    draw_search,
     option_name,
     option_value,
-    options_figure,
     rises,
+    score_span,
     shown_options,
+    trial_rows,
 )
 from totune.report.table import Cell, Column, Row, Table, drop_empty_columns, number, word
 from totune.search import outcomes
@@ -43,13 +35,18 @@ def search_section(searches: Sequence[SearchRecord], strategies: Sequence[str]) 
     done.sort(key=lambda search: order.index(search.strategy))
     if not done:
         return Section(TITLE)
-    pictures = [picture for search in done for picture in _pictures(search, order)]
+    colors = colors_of(order)
+    pictures = tuple(
+        Picture(draw_search(search, colors[search.strategy]), _caption(search))
+        for search in done
+        if outcomes.scored(search)
+    )
     return Section(
         TITLE,
         (_words(done[0].metric),),
         _warnings(done),
         (_table(done, [name for name in order if name not in {s.strategy for s in done}]),),
-        tuple(pictures),
+        pictures,
     )
 
 
@@ -176,44 +173,32 @@ def _mattered(search: SearchRecord) -> str:
     return f"most important: {', '.join(told)}" if told else ""
 
 
-def _pictures(search: SearchRecord, strategies: Sequence[str]) -> list[Picture]:
-    history, options = history_figure(search), options_figure(search)
-    if history is None or options is None:
-        return []
-    strategy, height = search.strategy, height_of(len(shown_options(search)))
-    color = color_of(strategy, strategies)
-    importance = importance_figure(search)
-    drawn = (
-        (draw_history(history, strategy, color, height), _of_history(search, history)),
-        (draw_importance(importance, strategy, color, height), _of_importance(importance)),
-        (draw_options(options, strategy, color, height), _of_options(search)),
-    )
-    return [Picture(svg, caption, small=True) for svg, caption in drawn]
-
-
-def _of_history(search: SearchRecord, figure: HistoryFigure) -> str:
+def _caption(search: SearchRecord) -> str:
     """What is in the picture, and no more than that."""
-    low, high = figure.limits
-    beyond = any(not low <= point.score <= high for point in figure.points)
+    rows, (low, high) = trial_rows(search), score_span(search)
+    beyond = any(not low <= row["score"] <= high for row in rows)
     parts = (
-        "Every trial's score, and the best so far.",
-        "Crosses were ended early." if any(p.state == "pruned" for p in figure.points) else "",
+        "Every trial's score, by trial with the best so far, and by the value of each option.",
+        "The winner is dark.",
+        "Crosses were ended early." if any(row["pruned"] for row in rows) else "",
         "A triangle lies beyond the scale." if beyond else "",
         "Failed trials are not shown." if outcomes.failed(search) else "",
+        _importance(search),
+        _left_out(search),
     )
     return " ".join(part for part in parts if part)
 
 
-def _of_importance(figure: ImportanceFigure) -> str:
-    told = "How much of the variance of scores over trials an option explains (fANOVA)."
-    return told if figure.bars else ""
+def _importance(search: SearchRecord) -> str:
+    """What the percentages are, or why there are none."""
+    if len(search.ranges) == 1:
+        return "One option was searched."
+    if not search.importance:
+        return "Too few trials to tell which options matter."
+    return "In percent: how much of the variance of scores over trials an option explains (fANOVA)."
 
 
-def _of_options(search: SearchRecord) -> str:
+def _left_out(search: SearchRecord) -> str:
     shown, total = len(shown_options(search)), len(search.ranges)
-    mark = "dot" if total == 1 else "line"
-    told = f"A {mark} per trial, stronger in colour where it is better; the winner is dark."
-    if shown == total:
-        return told
     which = "most important" if search.importance else "first"
-    return f"{told} The {shown} {which} of {total} options."
+    return "" if shown == total else f"The {shown} {which} of {total} options."

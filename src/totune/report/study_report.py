@@ -7,15 +7,23 @@ from totune.advice import Advice, Ensemble
 from totune.metrics import METRICS
 from totune.outputs import MADE_BY
 from totune.report import formatting
-from totune.report.comparison import comparison_table
+from totune.report.axes import Point
+from totune.report.comparison import comparison_table, ensemble_table, ensemble_words
 from totune.report.document import Answer, Document, Picture, Section
-from totune.report.drawing import draw_boxes, draw_costs, draw_curves
-from totune.report.ensemble_table import ensemble_table, ensemble_words
-from totune.report.figures import CurvePanel, Curves, box_figure, cost_figure, learning_curves
+from totune.report.figures import (
+    cost_rows,
+    curve_limits,
+    curve_rows,
+    draw_costs,
+    draw_curves,
+    draw_scores,
+    rows_by_strategy,
+    score_rows,
+    strategy_colors,
+)
 from totune.report.groups import unit_of
-from totune.report.phase_drawing import draw_phases
-from totune.report.phase_figure import PhaseFigure, phase_figures
-from totune.report.phase_table import phase_table
+from totune.report.phases import align_phases, draw_phases, gap_limit, phase_rows, phase_table
+from totune.report.plots import Rows
 from totune.report.table import fact_table
 from totune.report.tables import cost_table, run_table, type_table, welch_table
 from totune.runs.records import RunRecord, StudyInfo
@@ -75,17 +83,16 @@ def _footer(info: StudyInfo) -> str:
 
 
 def _scores(info: StudyInfo, records: Sequence[RunRecord], advice: Advice) -> Section:
-    standings = advice.standings
-    boxes = [box_figure(info, records, metric, standings) for metric in info.metrics]
+    standings, colors = advice.standings, strategy_colors(info, records)
     pictures = [
-        Picture(draw_boxes(box), f"{formatting.metric_label(box.metric)} on test.")
-        for box in boxes
-        if box is not None
+        Picture(draw_scores(rows, metric, colors), f"{formatting.metric_label(metric)} on test.")
+        for metric in info.metrics
+        if (rows := score_rows(info, records, metric, standings))
     ]
-    costs = cost_figure(info, records, standings)
-    if costs is not None:
+    if costs := cost_rows(info, records, standings):
         up = "Up" if METRICS[info.metric].higher_is_better else "Down"
-        pictures.append(Picture(draw_costs(costs), f"{up} is better, left is cheaper."))
+        drawn = draw_costs(costs, info.metric, colors)
+        pictures.append(Picture(drawn, f"{up} is better, left is cheaper."))
     words = (
         "A point is a run; below the points stand the mean and its 95% interval over seeds, and "
         "from five runs on the box holds the middle half with the median. A cross is a degenerate "
@@ -106,50 +113,58 @@ def _ensembles(info: StudyInfo, ensembles: Sequence[Ensemble]) -> Section:
 
 
 def _curves(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
-    figure = learning_curves(info, records)
-    if figure is None:
+    rows = curve_rows(info, records)
+    if not rows:
         return Section("Learning curves")
-    pictures = (
-        Picture(draw_curves(figure, panel), _outside(figure, panel), small=True)
-        for panel in figure.panels
+    limits, colors = curve_limits(rows), strategy_colors(info, records)
+    pictures = tuple(
+        Picture(
+            draw_curves(own, info.metric, colors[own[0]["strategy"]], limits),
+            _outside(own, limits),
+            small=True,
+        )
+        for own in rows_by_strategy(rows)
     )
     words = (
         f"{formatting.metric_label(info.metric)} on dev after every epoch, a line per seed; the "
         "dot is the epoch that was kept. Dotted: on train, measured while it trained. Dashed: a "
         "degenerate run."
     )
-    return Section("Learning curves", (words,), pictures=tuple(pictures))
+    return Section("Learning curves", (words,), pictures=pictures)
 
 
 def _phases(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
-    table = phase_table(info, records)
-    if not table.rows:
-        return Section("Phases")
-    pictures = tuple(
-        Picture(draw_phases(figure), _phase_caption(figure))
-        for figure in phase_figures(info, records)
-    )
-    return Section("Phases", tables=(table,), pictures=pictures)
+    table, colors = phase_table(info, records), strategy_colors(info, records)
+    pictures = []
+    for rows in rows_by_strategy(phase_rows(info, records)):
+        strategy = rows[0]["strategy"]
+        limit = gap_limit(records, strategy, info.metric)
+        drawn = draw_phases(rows, info.metric, colors[strategy], limit=limit)
+        pictures.append(Picture(drawn, _phase_caption(rows)))
+    return Section("Phases", tables=(table,) if table.rows else (), pictures=tuple(pictures))
 
 
-def _phase_caption(figure: PhaseFigure) -> str:
+def _phase_caption(rows: Rows) -> str:
+    """Which gap is shown, and how the axis goes where seeds differ."""
     aligned = (
         "Seeds stay in a phase for different times; on the axis a phase begins where the longest "
         "before it ends."
     )
-    uneven = any(line.at != figure.lines[0].at for line in figure.lines)
-    gap = "Gap: how far train, dropout off, is ahead of dev." if figure.has_gap else ""
+    placed: dict[int, list[int]] = {}
+    for row in align_phases(rows)[0]:
+        placed.setdefault(row["seed"], []).append(row["at"])
+    uneven = any(places != placed[rows[0]["seed"]] for places in placed.values())
+    has_gap = any(row["gap"] is not None for row in rows)
+    gap = "Gap: how far train, dropout off, is ahead of dev." if has_gap else ""
     return " ".join(text for text in (gap, aligned if uneven else "") if text)
 
 
-def _outside(figure: Curves, panel: CurvePanel) -> str:
+def _outside(rows: Rows, limits: Point) -> str:
     """Names degenerate runs that the scale leaves out."""
-    low, high = figure.limits
-    hidden = [
-        str(line.seed)
-        for line in panel.lines
-        if line.odd and not any(low <= value <= high for value in line.dev)
-    ]
+    low, high = limits
+    shown = {row["seed"] for row in rows if row["dev"] is not None and low <= row["dev"] <= high}
+    odd = dict.fromkeys(row["seed"] for row in rows if row["degenerate"])
+    hidden = [str(seed) for seed in odd if seed not in shown]
     return f"Degenerate, outside this scale: seed {', '.join(hidden)}." if hidden else ""
 
 

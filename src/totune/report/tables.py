@@ -81,7 +81,7 @@ def run_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:
     columns = (
         Column("Strategy", numeric=False),
         Column("Seed"),
-        Column("Best epoch"),
+        Column("Kept epoch"),
         Column(f"Dev {formatting.metric_name(info.metric)}"),
         *(Column(f"Test {formatting.metric_name(metric)}") for metric in info.metrics),
         Column("Time"),
@@ -116,7 +116,7 @@ def _run_row(info: StudyInfo, record: RunRecord) -> Row:
 
 
 def _epoch(record: RunRecord) -> Cell:
-    """The best epoch, counted from 1, of how many there were."""
+    """The epoch that was kept, counted from 1, of how many there were."""
     if not 1 <= record.best_epoch <= len(record.epochs):
         return Cell(None, formatting.MISSING)
     return Cell(record.best_epoch, f"{record.best_epoch} of {len(record.epochs)}")

@@ -5,7 +5,7 @@ from tests.unit.racing.samples import runs
 
 from totune.advice import Advice, advise
 from totune.report.comparison import comparison_table
-from totune.report.figures import box_figure, cost_figure
+from totune.report.figures import cost_rows, score_rows
 from totune.report.table import Cell, Table
 from totune.runs.records import RunRecord, StudyInfo
 
@@ -48,17 +48,16 @@ def test_table_figures_and_advice_tell_one_interval_inside_the_scale(info: Study
     )
     advice = advise(records, made.arrays, "accuracy")
     table = comparison_table(study, records, advice)
-    boxes = box_figure(study, records, "accuracy", advice.standings)
-    costs = cost_figure(study, records, advice.standings)
-    assert boxes is not None
-    assert costs is not None
+    scores = score_rows(study, records, "accuracy", advice.standings)
+    costs = cost_rows(study, records, advice.standings)
     for one in advice.standings:
         assert 0 <= one.low <= one.mean <= one.high <= 1
         ends = f"{100 * one.low:.1f} to {100 * one.high:.1f}"
         assert cell(table, one.strategy, "Accuracy").detail == ends
-        for drawn in (*boxes.groups, *costs.points):
-            if drawn.strategy == one.strategy:
-                assert (drawn.low, drawn.high) == pytest.approx((100 * one.low, 100 * one.high))
+        for drawn in (*scores, *costs):
+            if drawn.get("name", drawn.get("strategy")) == one.strategy:
+                ends = drawn["low"], drawn["high"]
+                assert ends == pytest.approx((100 * one.low, 100 * one.high))
     told = {one.strategy: (one.low, one.high, one.fixed) for one in advice.standings}
     assert told["last-2"][1] == 1
     assert "the same with each of 3 seeds" in str(advise(records[6:], made.arrays, "accuracy"))

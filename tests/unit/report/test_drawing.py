@@ -5,19 +5,32 @@ from xml.etree import ElementTree
 import pytest
 from tests.unit.report.sample_study import run_of
 
-from totune.report.canvas import PALETTE, color_of
-from totune.report.drawing import draw_boxes, draw_costs, draw_curves
-from totune.report.figures import box_figure, cost_figure, learning_curves
+from totune.report.figures import (
+    cost_rows,
+    curve_limits,
+    curve_rows,
+    draw_costs,
+    draw_curves,
+    draw_scores,
+    rows_by_strategy,
+    score_rows,
+    strategy_colors,
+)
 from totune.runs.records import RunRecord, StudyInfo
 
 
 def draw_all(info: StudyInfo, records: list[RunRecord]) -> list[str]:
-    boxes, costs = box_figure(info, records, info.metric), cost_figure(info, records)
-    curves = learning_curves(info, records)
-    drawn = [] if curves is None else [draw_curves(curves, panel) for panel in curves.panels]
-    assert boxes is not None
-    assert costs is not None
-    return [draw_boxes(boxes), draw_costs(costs), *drawn]
+    colors, metric = strategy_colors(info, records), info.metric
+    curves = curve_rows(info, records)
+    drawn = [
+        draw_curves(rows, metric, colors[rows[0]["strategy"]], curve_limits(curves))
+        for rows in rows_by_strategy(curves)
+    ]
+    return [
+        draw_scores(score_rows(info, records, metric), metric, colors),
+        draw_costs(cost_rows(info, records), metric, colors),
+        *drawn,
+    ]
 
 
 @pytest.fixture
@@ -71,9 +84,3 @@ def test_pictures_of_one_run_draw_without_a_warning(
 ):
     info, records = regression
     assert len(draw_all(info, records[:1])) == 2
-
-
-def test_every_common_number_of_strategies_has_its_colour():
-    names = [str(number) for number in range(len(PALETTE))]
-    assert len({color_of(name, names) for name in names}) == len(PALETTE)
-    assert color_of("more", [*names, "more"]) == PALETTE[0]

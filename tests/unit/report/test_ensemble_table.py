@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from totune.advice import Ensemble
-from totune.report.ensemble_table import ensemble_table, ensemble_words
+from totune.report.comparison import ensemble_table, ensemble_words
 from totune.runs.records import StudyInfo
 
 SEEDS = Ensemble(

@@ -1,14 +1,19 @@
 from dataclasses import replace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from tests.unit.report.sample_study import run_of, stacked
 
-from totune.report.drawing import draw_curves
-from totune.report.figures import learning_curves
-from totune.report.phase_drawing import draw_phases
-from totune.report.phase_figure import PhaseFigure, PhaseSpan, phase_figures
-from totune.report.phase_table import merge_reasons, phase_table
+from totune.report.figures import curve_limits, curve_rows, draw_curves
+from totune.report.phases import (
+    align_phases,
+    draw_phases,
+    gap_limit,
+    merge_reasons,
+    phase_rows,
+    phase_table,
+)
 from totune.runs.records import EpochRecord, RunRecord, StudyInfo
 
 RUNS = [stacked(0, 2, 0.061), stacked(1, 4, 0.055), stacked(2, 3, 0.072)]
@@ -20,9 +25,8 @@ def study(info: StudyInfo) -> StudyInfo:
 
 
 @pytest.fixture
-def figure(study: StudyInfo) -> PhaseFigure:
-    (found,) = phase_figures(study, RUNS)
-    return found
+def rows(study: StudyInfo) -> list[dict[str, Any]]:
+    return phase_rows(study, RUNS)
 
 
 def unfreezing(layers: int) -> RunRecord:
@@ -39,49 +43,54 @@ def words(svg: str) -> list[str]:
     return ["".join(node.itertext()) for node in ElementTree.fromstring(svg).iter() if node.text]
 
 
-def test_each_phase_begins_at_the_same_place_for_all_seeds(figure: PhaseFigure):
-    assert figure.spans == (PhaseSpan("stack", 0, 4), PhaseSpan("all", 4, 3))
-    assert [line.at for line in figure.lines] == [
-        (1, 2, 5, 6, 7),
-        (1, 2, 3, 4, 5, 6, 7),
-        (1, 2, 3, 5, 6, 7),
+def values(rows: list[dict[str, Any]], name: str, seed: int = 0) -> list[Any]:
+    return [row[name] for row in rows if row["seed"] == seed]
+
+
+def test_each_phase_begins_at_the_same_place_for_all_seeds(rows: list[dict[str, Any]]):
+    placed, spans = align_phases(rows)
+    assert spans == [
+        {"phase": "stack", "start": 0, "epochs": 4},
+        {"phase": "all", "start": 4, "epochs": 3},
     ]
-    assert [line.kept for line in figure.lines] == [6, 6, 6]
+    assert [values(placed, "at", seed) for seed in (0, 1, 2)] == [
+        [1, 2, 5, 6, 7],
+        [1, 2, 3, 4, 5, 6, 7],
+        [1, 2, 3, 5, 6, 7],
+    ]
+    assert [row["at"] for row in placed if row["kept"]] == [6, 6, 6]
 
 
-def test_the_gap_is_what_the_stop_looked_at_in_points(figure: PhaseFigure):
-    first = figure.lines[0]
-    assert first.dev == pytest.approx((71, 72, 80, 82, 84))
-    assert first.train[:2] == pytest.approx((74.05, 78.1))
-    assert first.gap[:2] == pytest.approx((3.05, 6.1))
-    assert first.gap[2:] == first.train[2:] == (None, None, None)
-    assert figure.gap_limit == pytest.approx(5)
+def test_the_gap_is_what_the_stop_looked_at_in_points(rows: list[dict[str, Any]]):
+    assert values(rows, "dev") == pytest.approx([71, 72, 80, 82, 84])
+    assert values(rows, "train")[:2] == pytest.approx([74.05, 78.1])
+    assert values(rows, "gap")[:2] == pytest.approx([3.05, 6.1])
+    assert values(rows, "gap")[2:] == values(rows, "train")[2:] == [None, None, None]
+    assert gap_limit(RUNS, "stack-and-finetune", "accuracy") == pytest.approx(5)
 
 
-def test_what_was_measured_while_training_is_kept_apart(figure: PhaseFigure):
-    first = figure.lines[0]
-    assert first.live[:2] == (None, None)
-    assert first.live[2:] == pytest.approx((78, 81, 84))
+def test_what_was_measured_while_training_is_kept_apart(rows: list[dict[str, Any]]):
+    assert values(rows, "live")[:2] == [None, None]
+    assert values(rows, "live")[2:] == pytest.approx([78, 81, 84])
 
 
 def test_for_an_error_the_gap_is_how_much_smaller_it_is_on_train(study: StudyInfo):
     epochs = [EpochRecord("stack", 1, {}, {"mse": 0.9}, 1.0, 6, True, {"mse": 0.5})]
     run = replace(RUNS[0], epochs=epochs, config={}, best_epoch=1)
-    (found,) = phase_figures(replace(study, metric="mse", metrics=["mse"]), [run])
-    assert found.lines[0].gap == pytest.approx((0.4,))
-    assert found.gap_limit is None
+    (row,) = phase_rows(replace(study, metric="mse", metrics=["mse"]), [run])
+    assert row["gap"] == pytest.approx(0.4)
+    assert gap_limit([run], "stack-and-finetune", "mse") is None
 
 
 def test_strategies_of_one_phase_are_left_out(study: StudyInfo):
-    assert phase_figures(study, [run_of("fine-tuning", 0)]) == []
+    assert phase_rows(study, [run_of("fine-tuning", 0)]) == []
     assert phase_table(study, [run_of("fine-tuning", 0)]).rows == ()
 
 
 def test_runs_that_do_not_count_are_left_out(study: StudyInfo):
     lost = [replace(run, status="failed") for run in RUNS[:2]]
-    assert phase_figures(study, lost) == []
-    (found,) = phase_figures(study, [*lost, RUNS[2]])
-    assert [line.seed for line in found.lines] == [2]
+    assert phase_rows(study, lost) == []
+    assert {row["seed"] for row in phase_rows(study, [*lost, RUNS[2]])} == {2}
 
 
 def test_every_phase_has_its_row(study: StudyInfo):
@@ -124,17 +133,24 @@ def test_reasons_that_differ_are_counted():
     assert merge_reasons(["", ""]) == ""
 
 
-def test_the_picture_tells_its_lines_phases_and_limit(figure: PhaseFigure):
-    told = words(draw_phases(figure))
+def test_the_picture_tells_its_lines_phases_and_limit(rows: list[dict[str, Any]]):
+    drawn = draw_phases(rows, "accuracy", "#0072B2", limit=5.0)
+    told = words(drawn)
     for text in ("stack", "all", "dev", "train, dropout off", "limit", "Gap, points"):
         assert text in told
     assert "train, measured while training, dropout on" in told
-    assert draw_phases(figure) == draw_phases(figure)
+    assert "the gap rule would stop" not in told
+    assert draw_phases(rows, "accuracy", "#0072B2", limit=5.0) == drawn
+
+
+def test_where_a_rule_would_stop_is_marked_and_named_once(rows: list[dict[str, Any]]):
+    asked = [{**row, "stop": row["epoch"] == 2, "live_gap": 1.0} for row in rows]
+    drawn = draw_phases(asked, "accuracy", "#0072B2", gap_limits=(-1.0, 9.0))
+    assert words(drawn).count("the gap rule would stop") == 1
 
 
 def test_without_a_gap_there_is_no_curve_of_it(info: StudyInfo):
-    (figure,) = phase_figures(info, [unfreezing(3)])
-    told = words(draw_phases(figure))
+    told = words(draw_phases(phase_rows(info, [unfreezing(3)]), "accuracy", "#0072B2"))
     assert "Gap, points" not in told
     assert "train, dropout off" not in told
     assert {"head", "layer 3", "layer 1", "all"} <= set(told)
@@ -142,6 +158,12 @@ def test_without_a_gap_there_is_no_curve_of_it(info: StudyInfo):
 
 @pytest.mark.parametrize(("layers", "named"), [(1, True), (12, False)])
 def test_learning_curves_name_phases_where_there_is_room(info: StudyInfo, layers: int, named: bool):
-    curves = learning_curves(info, [unfreezing(layers)])
-    assert curves is not None
-    assert ("layer 1" in words(draw_curves(curves, curves.panels[0]))) == named
+    rows = curve_rows(info, [unfreezing(layers)])
+    drawn = draw_curves(rows, "accuracy", "#0072B2", curve_limits(rows))
+    assert ("layer 1" in words(drawn)) == named
+
+
+def test_a_strategy_without_any_score_is_not_drawn(study: StudyInfo):
+    unknown = replace(study, metric="span-f1", metrics=["span-f1"])
+    assert phase_rows(unknown, RUNS) == []
+    assert len(phase_table(unknown, RUNS).rows) == 2

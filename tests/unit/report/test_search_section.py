@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 import pytest
 from tests.unit.report.sample_search import RANGES, sampled, search, trial
 
-from totune.report.canvas import color_of
 from totune.report.document import Section
 from totune.report.markdown import section_markdown
+from totune.report.plots import colors_of
 from totune.report.search_section import search_section
 from totune.report.table import Cell
 from totune.search.records import SearchRecord
@@ -86,7 +86,7 @@ def test_all_failed_is_a_warning_and_a_row_without_pictures():
     record = search([trial(n, None, error="out of memory.") for n in range(3)])
     section = section_of(record, search([trial(0, 0.8)], strategy="tf-idf", ranges=ONE))
     assert section.warnings == ("No trial of fine-tuning has a score: out of memory.",)
-    assert len(section.pictures) == 3
+    assert len(section.pictures) == 1
     found = cells(section, 1)
     assert found["Trials"].detail == "3 failed"
     assert found["Dev accuracy, winner"].value is None
@@ -96,20 +96,19 @@ def test_all_failed_is_a_warning_and_a_row_without_pictures():
     assert alone.tables[0].values("Strategy") == ["fine-tuning"]
 
 
-def test_each_search_has_three_pictures_with_what_is_in_them():
-    section = section_of(sampled())
-    history, importance, options = section.pictures
-    assert all(picture.small for picture in section.pictures)
-    assert {"fine-tuning", "defaults", "Trial", "Accuracy, points"} <= set(words(history.svg))
-    assert history.caption == (
-        "Every trial's score, and the best so far. Crosses were ended early. A triangle lies "
-        "beyond the scale. Failed trials are not shown."
+def test_each_search_has_one_picture_with_all_that_is_in_it():
+    (picture,) = section_of(sampled()).pictures
+    drawn = set(words(picture.svg))
+    assert {"fine-tuning", "defaults", "Trial", "Accuracy, points"} <= drawn
+    assert {"learning rate · 71%", "head dropout · 13%", "schedule · <1%"} <= drawn
+    assert {"slanted-triangular", "2e-05", "0.0005"} <= drawn
+    assert picture.caption == (
+        "Every trial's score, by trial with the best so far, and by the value of each option. The "
+        "winner is dark. Crosses were ended early. A triangle lies beyond the scale. Failed trials "
+        "are not shown. In percent: how much of the variance of scores over trials an option "
+        "explains (fANOVA)."
     )
-    assert {"learning rate", "71%", "<1%", "Importance"} <= set(words(importance.svg))
-    assert "fANOVA" in importance.caption
-    assert {"slanted-triangular", "2e-05", "0.0005", "head dropout"} <= set(words(options.svg))
-    assert "the winner is dark" in options.caption
-    assert all(color_of("fine-tuning", STRATEGIES).lower() in p.svg for p in section.pictures)
+    assert colors_of(STRATEGIES)["fine-tuning"].lower() in picture.svg
 
 
 def test_the_same_searches_give_the_same_pictures():
@@ -119,19 +118,19 @@ def test_the_same_searches_give_the_same_pictures():
 
 @pytest.mark.parametrize("count", [1, 5])
 def test_one_trial_and_equal_scores_are_drawn(count: int):
-    section = section_of(search([trial(n, 0.85) for n in range(count)]))
-    history, importance, options = section.pictures
-    assert history.caption == "Every trial's score, and the best so far."
-    assert "Too few trials to tell." in words(importance.svg)
-    assert "85.0" in words(options.svg)
+    (picture,) = section_of(search([trial(n, 0.85) for n in range(count)])).pictures
+    assert picture.caption == (
+        "Every trial's score, by trial with the best so far, and by the value of each option. The "
+        "winner is dark. Too few trials to tell which options matter."
+    )
+    assert "85" in "".join(words(picture.svg))
 
 
-def test_one_option_is_drawn_as_the_score_by_its_values():
+def test_one_option_has_no_importance():
     section = section_of(search([trial(n, 0.8 + n / 100) for n in range(5)], ranges=ONE))
-    assert "One option was searched." in words(section.pictures[1].svg)
-    drawn = words(section.pictures[2].svg)
-    assert {"Learning rate", "2e-05", "0.0005", "Accuracy, points"} <= set(drawn)
-    assert section.pictures[2].caption.startswith("A dot per trial")
+    (picture,) = section.pictures
+    assert picture.caption.endswith("One option was searched.")
+    assert {"learning rate", "2e-05", "0.0005", "Accuracy, points"} <= set(words(picture.svg))
     assert cells(section)["Options that won"].text == "learning rate 0.0002 (0.0001)"
 
 
@@ -140,9 +139,9 @@ def test_options_that_have_no_room_are_counted():
     ranges: dict[str, Any] = {f"option_{n}": range_ for n in range(10)}
     options = dict.fromkeys(ranges, "a-very-long-choice-3")
     section = section_of(search([trial(n, 0.8, options=options) for n in range(2)], ranges=ranges))
-    picture = section.pictures[2]
+    (picture,) = section.pictures
     assert picture.caption.endswith("The 8 first of 10 options.")
     assert "option 7" in words(picture.svg)
     assert "option 8" not in words(picture.svg)
     shortened = {text for text in words(picture.svg) if text.endswith("…")}
-    assert shortened == {"a-very-long-choice…"}
+    assert shortened == {"a-very-long…"}
