@@ -2,7 +2,10 @@
 
 import dataclasses
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +25,7 @@ from tests.unit.analyses.small_inputs import (
     trained_on,
 )
 
+import totune as package
 from totune.analyses.base import ANALYSES, Analysis, AnalysisResult
 from totune.analyses.findings import Findings, analyse, read_findings
 from totune.analyses.inputs.corpora import DivergenceInputs
@@ -111,6 +115,22 @@ def test_every_analysis_has_a_command_and_every_command_an_analysis() -> None:
     assert set(commands(analyze)) == set(NAMES) - set(ADVISED)
     callbacks = [command.callback for command in commands(analyze).values()]
     assert len(set(callbacks)) == len(callbacks)
+
+
+def test_listing_them_loads_no_heavy_library() -> None:
+    code = (
+        "import sys; from totune.analyses.base import ANALYSES; ANALYSES.names(); "
+        "print(*sorted(set(sys.modules) & set(sys.argv[1:])))"
+    )
+    heavy = ("torch", "transformers", "scipy", "sklearn", "matplotlib", "pandas", "pyarrow")
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *heavy],
+        env={**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.split() == []
 
 
 def commands(app: typer.Typer) -> Mapping[str, Any]:

@@ -72,7 +72,7 @@ def _draw_curves(rows: Rows, facts: Facts) -> str:
         one: dict[str, Any] = {"by": "strategy", "color": colors}
         band = ("low", "high")
         plots.lines(plot.axes, curve_rows(rows, facts), "size", "mean", **one, band=band)
-        plots.scatter(plot.axes, runs, "size", "score", **one, size=14, alpha=0.6)
+        plots.scatter(plot.axes, runs, "size", "score", **one, size=20, alpha=0.6)
         limits = (low - margin, high + margin)
         label_axes(plot.axes, x="Training rows", y=plots.axis_label(metric), ylim=limits)
         log_axis(plot.axes, *_size_axis(facts["sizes"]))

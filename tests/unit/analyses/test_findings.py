@@ -11,7 +11,14 @@ import pytest
 from tests.unit.study.samples import record_of
 
 from totune.analyses.base import ANALYSES, Analysis, AnalysisResult
-from totune.analyses.findings import Findings, analyse, read_findings, sections, write_page
+from totune.analyses.findings import (
+    Findings,
+    analyse,
+    check_findings_folder,
+    read_findings,
+    sections,
+    write_page,
+)
 from totune.errors import ConfigError
 from totune.progress import Progress
 from totune.report.document import Section
@@ -78,6 +85,19 @@ def test_a_damaged_file_is_named(tmp_path: Path, content: str) -> None:
     path.write_text(content, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"count\.json cannot be read as what an analysis found"):
         read_findings(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["{", '{"values": {}}'])
+def test_unreadable_findings_of_another_analysis_are_named_before_one_runs(
+    tmp_path: Path, content: str
+) -> None:
+    analyse(Count(), "aa", {}, Progress()).save(tmp_path)
+    check_findings_folder(tmp_path, "count")
+    other = tmp_path / "analyses" / "divergence.json"
+    other.write_text(content, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"divergence\.json cannot be read as what an analysis"):
+        check_findings_folder(tmp_path, "count")
+    check_findings_folder(tmp_path / "elsewhere", "count")
 
 
 def test_a_fact_that_an_older_file_lacks_is_told_with_the_remedy() -> None:
