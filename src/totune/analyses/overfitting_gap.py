@@ -180,7 +180,7 @@ def _phase_summary(runs: Sequence[PhaseRows], sign: int) -> dict[str, Any]:
         "gap_there": mean_of_known([stop["gap"] for stop in stops]),
         "dev_there": mean_of_known([stop["dev"] for stop in stops]),
         "best_dev": mean_of_known(best),
-        # What of the best dev score comes only after the stop; a run keeps its best epoch.
+        # How much of the best dev score comes only after the stop.
         "cost": mean_of_known([_apart(*both) for both in zip(best, until, strict=True)]),
         "why": [stop["rule"] for stop in stops],
         "dropout_off": all(row["dropout_off"] for rows in runs for row in rows),

@@ -191,9 +191,10 @@ def rule_table(facts: Facts) -> Table:
     notes = (
         f"The rule ends a phase when train leads dev by more than "
         f"{formatting.tolerance(metric, facts['tolerance'])} {row}, or when the dev score of "
-        f"{facts['patience']} epochs before is still the best. A run keeps its best epoch, so the "
-        "cost is how far the best dev score of the phase is above the best until then. What a "
-        "later phase would make of it no record says.",
+        f"{facts['patience']} epochs before is still the best. The cost is how far the best dev "
+        "score of the phase is above the best until then. A run keeps its last epoch unless dev "
+        "shows by a standard error that an earlier one was better. What a later phase would make "
+        "of it no record says.",
     )
     return Table("Where the gap rule would stop", columns, rows, notes)
 

@@ -66,7 +66,7 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
-class Row:
+class WordEncoding:
     """One tokenised text or pair, as far as totune reads the encodings of `tokenizers`.
 
     Attributes:
@@ -192,7 +192,7 @@ class WordTokenizer:
         text = json.dumps(_RULES, indent=2, ensure_ascii=False)
         Path(folder, RULES_FILE).write_text(text + "\n", encoding="utf-8")
 
-    def _row(self, texts: tuple[str, ...], special: bool, limit: int | None) -> Row:
+    def _row(self, texts: tuple[str, ...], special: bool, limit: int | None) -> WordEncoding:
         """The words of a text, or of a pair."""
         sides = [self._words(text, special) for text in texts]
         kept = [len(side) for side in sides]
@@ -207,7 +207,7 @@ class WordTokenizer:
             ids += [self.vocabulary.number(word) for word, _ in side[:count]]
             spans += [span for _, span in side[:count]]
             sequence_ids += [number] * count
-        return Row(ids, spans, sequence_ids, kept != [len(side) for side in sides])
+        return WordEncoding(ids, spans, sequence_ids, kept != [len(side) for side in sides])
 
     def _words(self, text: str, special: bool) -> list[tuple[str, tuple[int, int]]]:
         """The words of a text, and where each stands in it."""

@@ -38,7 +38,7 @@ class Data(_Plain):
     label: str
 
 
-class Row(_Plain):
+class RecipeRow(_Plain):
     """A row of the table.
 
     Attributes:
@@ -138,7 +138,7 @@ class Recipe(_Plain):
     data: Data
     run: Annotated[CrossValidation | StudyPlan, Field(discriminator="kind")]
     metrics: tuple[str, ...] = Field(min_length=1)
-    rows: tuple[Row, ...] = Field(min_length=1)
+    rows: tuple[RecipeRow, ...] = Field(min_length=1)
     tolerance: dict[str, float] = {}
     tests: tuple[WelchPlan, ...] = ()
     notes: tuple[str, ...] = ()

@@ -176,8 +176,9 @@ def phase_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:
 
 def _rows(info: StudyInfo, group: Runs) -> list[Row]:
     plans = [phases_of(run) for run in group.usable if run.epochs]
+    longest = max(plans, key=len)
     rows = []
-    for place, (name, _) in enumerate(max(plans, key=lambda plan: len(plan))):
+    for place, (name, _) in enumerate(longest):
         stays = [plan[place][1] for plan in plans if place < len(plan)]
         rows.append(Row((word(group.strategy), word(name), *_cells(info, stays))))
     return rows

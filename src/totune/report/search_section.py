@@ -53,10 +53,11 @@ def search_section(searches: Sequence[SearchRecord], strategies: Sequence[str]) 
 def _words(metric: str) -> str:
     best = "highest" if rises(metric) else "lowest"
     return (
-        "Options were searched on dev: every trial trains on train and is scored by its best "
-        f"epoch's {formatting.metric_name(metric)} on dev; the first one has the defaults. A "
-        f"winner's dev score is the {best} of many and thus flattered. Of each search only the "
-        "winner was run over the study's seeds and scored on test."
+        "Options were searched on dev: every trial trains on train and is scored by the "
+        f"{formatting.metric_name(metric)} on dev of the epoch that it keeps (of its best, if it "
+        "was ended early); the first one has the defaults. A winner's dev score is the "
+        f"{best} of many and thus flattered. Of each search only the winner was run over the "
+        "study's seeds and scored on test."
     )
 
 

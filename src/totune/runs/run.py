@@ -234,7 +234,7 @@ def _run_baseline(config: RunConfig, baseline: Baseline, context: Context) -> _R
 
 
 def plan_until(plan: list[Phase], phase: str) -> list[Phase]:
-    """The phases up to the one of the best epoch: what later ones trained is not kept."""
+    """The phases up to the one of the kept epoch: what later ones trained is not kept."""
     names = [each.name for each in plan]
     return plan[: names.index(phase) + 1]
 

@@ -1,8 +1,8 @@
 """The loop: runs the phases of a plan, knows no strategy.
 
 In each phase the frozen prefix is found and read from the cache; after each epoch the dev split is
-scored, the best state kept, and a checkpoint written from which a killed run continues to the same
-numbers.
+scored, the best state so far remembered, and a checkpoint written from which a killed run continues
+to the same numbers.
 
 What a run ends with is its last epoch, unless the best one by dev is better by more than the
 standard error of a dev score: a rate that falls to 0 leaves the last epoch well trained, and the
@@ -54,7 +54,7 @@ class TrainingSettings:
     """What holds for every strategy of a study.
 
     Attributes:
-        metric: the dev metric that stops training and picks the best epoch.
+        metric: the dev metric that may stop training and decides which epoch is kept.
         train_batch_size: rows per optimizer step, over all processes.
         max_grad_norm: gradients are clipped to this norm.
         tokens_per_batch: word pieces per step, padding included, in place of a number of rows.
@@ -70,7 +70,7 @@ class Trainer:
     """Trains one model for its task by a plan of phases.
 
     Args:
-        model: prepared by its strategy; trained in place and left in its best state.
+        model: prepared by its strategy; trained in place and left as the kept epoch left it.
         train: the training split, with targets.
         dev: the dev split, with targets.
         settings: batch size, metric, clipping.
