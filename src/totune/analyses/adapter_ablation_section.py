@@ -101,12 +101,13 @@ def ablation_section(
     title: str, result: AnalysisResult, records: Sequence[RunRecord] = ()
 ) -> Section:
     """The finding in words, a heatmap per strategy, the worst layers and spans."""
-    found = summaries(result)
-    limit = _limit(found)
-    pictures = tuple(_picture(each, limit) for each in found if each.is_known)
-    tables = tuple(table for each in found for table in _tables(each))
-    finding = " ".join(_finding(each) for each in found)
-    halves = " ".join(_halves(each) for each in found if len(each.layers) > 1 and each.is_known)
+    ablations = summaries(result)
+    known = [ablation for ablation in ablations if ablation.is_known]
+    limit = _limit(ablations)
+    pictures = tuple(_picture(ablation, limit) for ablation in known)
+    tables = tuple(table for ablation in ablations for table in _tables(ablation))
+    finding = " ".join(map(_finding, ablations))
+    halves = " ".join(_halves(ablation) for ablation in known if len(ablation.layers) > 1)
     paragraphs = tuple(filter(None, (finding, halves, _method(result.facts))))
     runs = ((row["strategy"], row["seed"]) for row in result.rows)
     return Section(title, paragraphs, degenerate_warning(runs, records), tables, pictures)
@@ -148,36 +149,36 @@ def _mean(rows: Rows, span: Span) -> SpanMean:
 # Sentences
 
 
-def _finding(found: StrategyAblation) -> str:
+def _finding(ablation: StrategyAblation) -> str:
     """Which layers matter, beside what Mohebbi and Rajaee saw."""
-    name = formatting.metric_name(found.metric)
-    if not found.is_known:
-        score = formatting.score(found.metric, found.intact)
+    name = formatting.metric_name(ablation.metric)
+    if not ablation.is_known:
+        score = formatting.score(ablation.metric, ablation.intact)
         return (
-            f"{found.prefix}With all adapters {name} is {score}: of that there is no relative "
+            f"{ablation.prefix}With all adapters {name} is {score}: of that there is no relative "
             "change."
         )
-    verb = "lowers" if found.low_is_bad else "raises"
-    everything = found.cost(found.whole)
+    verb = "lowers" if ablation.low_is_bad else "raises"
+    everything = ablation.cost(ablation.whole)
     if not everything > 0:
-        change = percent(found.spans[found.whole].change)
+        change = percent(ablation.spans[ablation.whole].change)
         return (
-            f"{found.prefix}Removing all adapters does {name} on {found.split} no harm ({change}): "
-            "taken together they do not help there."
+            f"{ablation.prefix}Removing all adapters does {name} on {ablation.split} no harm "
+            f"({change}): taken together they do not help there."
         )
     whole = f"{100 * everything:.1f}%"
-    if len(found.layers) == 1:
+    if len(ablation.layers) == 1:
         return (
-            f"{found.prefix}Removing the adapters, which all layers share, {verb} {name} by "
+            f"{ablation.prefix}Removing the adapters, which all layers share, {verb} {name} by "
             f"{whole}."
         )
-    return found.prefix + _compared(found, f"{verb} {name}", whole)
+    return ablation.prefix + _compared(ablation, f"{verb} {name}", whole)
 
 
-def _compared(found: StrategyAblation, verb: str, whole: str) -> str:
-    worst = found.singles[0]
-    cost, layer = found.cost(worst), _layers(worst)
-    if cost <= SMALL * found.cost(found.whole):
+def _compared(ablation: StrategyAblation, verb: str, whole: str) -> str:
+    worst = ablation.singles[0]
+    cost, layer = ablation.cost(worst), _layers(worst)
+    if cost <= SMALL * ablation.cost(ablation.whole):
         most = f"by at most {100 * cost:.1f}% ({layer})" if cost > 0 else "not at all"
         return (
             f"Removing one layer's adapters {verb} {most}, removing those of all layers by "
@@ -191,13 +192,13 @@ def _compared(found: StrategyAblation, verb: str, whole: str) -> str:
     )
 
 
-def _halves(found: StrategyAblation) -> str:
+def _halves(ablation: StrategyAblation) -> str:
     """What the lower and the upper layers' adapters are worth."""
-    middle = len(found.layers) // 2
-    below = found.layers[0][0], found.layers[middle - 1][1]
-    above = found.layers[middle][0], found.layers[-1][1]
-    whose = f" of {found.strategy}" if found.prefix else ""
-    lower, upper = (percent(found.spans[half].change) for half in (below, above))
+    middle = len(ablation.layers) // 2
+    below = ablation.layers[0][0], ablation.layers[middle - 1][1]
+    above = ablation.layers[middle][0], ablation.layers[-1][1]
+    whose = f" of {ablation.strategy}" if ablation.prefix else ""
+    lower, upper = (percent(ablation.spans[half].change) for half in (below, above))
     return (
         f"Without the lower half{whose} ({_layers(below)}) the score changes by {lower}, without "
         f"the upper half ({_layers(above)}) by {upper}."
@@ -235,42 +236,42 @@ def percent(change: float | None) -> str:
 # The heatmap
 
 
-def heatmap_rows(found: StrategyAblation) -> list[dict[str, Any]]:
+def heatmap_rows(ablation: StrategyAblation) -> list[dict[str, Any]]:
     """A row per first and last layer, by name; `change` in percent, None below the diagonal."""
-    changes = {span: mean.change for span, mean in found.spans.items()}
+    changes = {span: mean.change for span, mean in ablation.spans.items()}
     return [
         {
             "first": layer_name(first),
             "last": layer_name(last),
             "change": None if change is None else 100 * change,
         }
-        for first in found.layers
-        for last in found.layers
+        for first in ablation.layers
+        for last in ablation.layers
         for change in [changes.get((first[0], last[1]))]
     ]
 
 
-def _limit(found: Sequence[StrategyAblation]) -> float:
+def _limit(ablations: Sequence[StrategyAblation]) -> float:
     """The end of the scale that all heatmaps share, in percent."""
-    changes = (mean.change for each in found for mean in each.spans.values())
+    changes = (mean.change for ablation in ablations for mean in ablation.spans.values())
     return max(_LEAST_LIMIT, *(100 * abs(change) for change in changes if change is not None), 0)
 
 
-def _picture(found: StrategyAblation, limit: float) -> Picture:
-    name = formatting.metric_name(found.metric)
-    title = f"Change of {name} without adapters, {found.strategy}"
+def _picture(ablation: StrategyAblation, limit: float) -> Picture:
+    name = formatting.metric_name(ablation.metric)
+    title = f"Change of {name} without adapters, {ablation.strategy}"
     with plots.picture(title, 4, 4) as plot:  # the heatmap knows its size
         scale: dict[str, Any] = {"limit": limit, "label": "Change, percent"}
-        rows, low_is_bad = heatmap_rows(found), found.low_is_bad
+        rows, low_is_bad = heatmap_rows(ablation), ablation.low_is_bad
         plots.heatmap(plot, rows, "last", "first", "change", **scale, low_is_bad=low_is_bad)
         x, y = (f"{which} layer without adapters" for which in ("Last", "First"))
         label_axes(plot.axes, x=x, y=y, grid="")
-        if found.prefix:
-            add_heading(plot.axes, found.strategy)
-    seeds = f", mean over {found.seeds} seeds" if found.seeds > 1 else ""
+        if ablation.prefix:
+            add_heading(plot.axes, ablation.strategy)
+    seeds = f", mean over {ablation.seeds} seeds" if ablation.seeds > 1 else ""
     return Picture(
         plot.svg,
-        f"Change of {name} on {found.split}, in percent of the score with all adapters, when "
+        f"Change of {name} on {ablation.split}, in percent of the score with all adapters, when "
         f"those of a span of layers are removed{seeds}. On the diagonal one layer, in the upper "
         "right corner all.",
     )
@@ -279,27 +280,27 @@ def _picture(found: StrategyAblation, limit: float) -> Picture:
 # Tables
 
 
-def _tables(found: StrategyAblation) -> list[Table]:
-    singles, longer = found.singles[:_SINGLES], found.worst_by_length()
-    tables = [_table(f"{found.prefix}Single layers that cost most", found, singles)]
+def _tables(ablation: StrategyAblation) -> list[Table]:
+    singles, longer = ablation.singles[:_SINGLES], ablation.worst_by_length()
+    tables = [_table(f"{ablation.prefix}Single layers that cost most", ablation, singles)]
     if longer:
-        title = f"{found.prefix}The span of each length that costs most"
-        tables.append(_table(title, found, longer))
+        title = f"{ablation.prefix}The span of each length that costs most"
+        tables.append(_table(title, ablation, longer))
     return tables
 
 
-def _table(title: str, found: StrategyAblation, spans: Sequence[Span]) -> Table:
+def _table(title: str, ablation: StrategyAblation, spans: Sequence[Span]) -> Table:
     """The score with all adapters, then without those of each span."""
-    label = formatting.metric_label(found.metric)
+    label = formatting.metric_label(ablation.metric)
     columns = (Column("Without adapters of", numeric=False), Column(label), Column("Change"))
-    intact = number(found.intact, formatting.score(found.metric, found.intact))
+    intact = number(ablation.intact, formatting.score(ablation.metric, ablation.intact))
     rows = [Row((word("none"), intact, number(None, formatting.MISSING)))]
-    rows += [Row((word(_layers(span)), *_cells(found, found.spans[span]))) for span in spans]
-    over = f"Means over {found.seeds} seeds; ± is one standard deviation."
-    return Table(title, columns, tuple(rows), (over,) if found.seeds > 1 else ())
+    rows += [Row((word(_layers(span)), *_cells(ablation, ablation.spans[span]))) for span in spans]
+    over = f"Means over {ablation.seeds} seeds; ± is one standard deviation."
+    return Table(title, columns, tuple(rows), (over,) if ablation.seeds > 1 else ())
 
 
-def _cells(found: StrategyAblation, mean: SpanMean) -> tuple[Cell, Cell]:
+def _cells(ablation: StrategyAblation, mean: SpanMean) -> tuple[Cell, Cell]:
     spread = "" if mean.spread is None else f"± {100 * mean.spread:.1f}"
-    score = number(mean.score, formatting.score(found.metric, mean.score))
+    score = number(mean.score, formatting.score(ablation.metric, mean.score))
     return score, number(mean.change, percent(mean.change), spread)

@@ -61,8 +61,8 @@ class Divergence(Analysis["DivergenceInputs"]):
         token_pattern: the regular expression of a term.
         base: base of the logarithm: `e` gives nats, as Ruder and Plank's program does; 2 gives
             bits, 1.443 times as many.
-        distinctive_terms: how many of a corpus's most distinctive terms are shown.
-        seed: of the sample that shows what size alone does, and of the orders of a permutation
+        distinctive_terms: number of a corpus's most distinctive terms that are shown.
+        seed: seed of the sample that shows what size alone does, and of the orders of a permutation
             test of more than eight corpora.
     """
 

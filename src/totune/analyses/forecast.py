@@ -72,8 +72,9 @@ class FamilyForecast(Analysis[ForecastInputs]):
     results they rest. The test split is not looked at.
 
     Attributes:
-        rows: of train, and of dev, that probes and baseline see at most, drawn at random.
-        seed: of the draw and of the probes.
+        rows: largest number of rows of train, and of dev, that probes and baseline see, drawn at
+            random.
+        seed: seed of the draw and of the probes.
     """
 
     title: ClassVar[str] = "Forecast"

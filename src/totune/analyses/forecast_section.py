@@ -50,7 +50,9 @@ class ForecastOutcome(NamedTuple):
         return 1 - 1 / len(self.chances)
 
 
-def outcome(rows: Rows, records: Sequence[RunRecord], metric: str) -> ForecastOutcome | None:
+def forecast_outcome(
+    rows: Rows, records: Sequence[RunRecord], metric: str
+) -> ForecastOutcome | None:
     """The forecast compared with a study's runs; None where fewer than two families have some."""
     scores: dict[tuple[str, str], list[float]] = {}
     for record in records:
@@ -79,11 +81,11 @@ def outcome(rows: Rows, records: Sequence[RunRecord], metric: str) -> ForecastOu
 
 def forecast_section(title: str, rows: Rows, facts: Facts, records: Sequence[RunRecord]) -> Section:
     """What is forecast and why; where there are runs, whether it came true."""
-    found = outcome(rows, records, facts["metric"])
+    outcome = forecast_outcome(rows, records, facts["metric"])
     paragraphs = [_headline(rows), *_reasons(facts)]
-    if found is not None:
-        paragraphs.insert(1, _came_true(found, facts["metric"]))
-    tables = [_table(rows, found, facts)]
+    if outcome is not None:
+        paragraphs.insert(1, _verification(outcome, facts["metric"]))
+    tables = [_table(rows, outcome, facts)]
     if "probe" in facts:
         tables.append(_signal_table(facts))
     picture = Picture(draw_forecast(rows), "Bars: chances, with 90% intervals; marks: the prior.")
@@ -191,25 +193,26 @@ def _rows_reason(facts: Facts) -> str:
     )
 
 
-def _came_true(found: ForecastOutcome, metric: str) -> str:
-    likely = max(found.chances, key=lambda family: found.chances[family])
-    strategy, score = found.best[found.winner]
+def _verification(outcome: ForecastOutcome, metric: str) -> str:
+    likely = max(outcome.chances, key=lambda family: outcome.chances[family])
+    strategy, score = outcome.best[outcome.winner]
     points = formatting.is_bounded(metric)
-    lead = f"{formatting.score(metric, found.lead)}{' points' if points else ''}"
-    alike = points and 100 * found.lead <= ALIKE
+    lead = f"{formatting.score(metric, outcome.lead)}{' points' if points else ''}"
+    alike = points and 100 * outcome.lead <= ALIKE
     near = " (so near that the results it rests on would count as alike)" if alike else ""
-    hit = "and it won" if likely == found.winner else f"but {NAMES[found.winner]} won"
+    hit = "and it won" if likely == outcome.winner else f"but {NAMES[outcome.winner]} won"
     return (
         f"Of the families with usable runs the likeliest was {NAMES[likely]}, {hit}: {strategy} "
         f"has {formatting.score(metric, score)} on test, {lead} ahead of the next family{near}. "
-        f"The Brier score is {found.brier:.2f}; equal chances would have {found.uninformed:.2f}."
+        f"The Brier score is {outcome.brier:.2f}; equal chances would have "
+        f"{outcome.uninformed:.2f}."
     )
 
 
-def _table(rows: Rows, found: ForecastOutcome | None, facts: Facts) -> Table:
+def _table(rows: Rows, outcome: ForecastOutcome | None, facts: Facts) -> Table:
     names = ("Family", "Chance of winning", "90% interval", "Prior", "Tried by", "Time per run")
     columns = [Column(name, name not in ("Family", "Tried by")) for name in names]
-    if found is not None:
+    if outcome is not None:
         columns += [Column("Best strategy", numeric=False), Column("Test score")]
     lines = []
     for row in rows:
@@ -222,10 +225,10 @@ def _table(rows: Rows, found: ForecastOutcome | None, facts: Facts) -> Table:
             number(row["seconds"], formatting.duration(row["seconds"])),
         ]
         mark = "likeliest" if row["family"] == facts["leading"] else ""
-        if found is not None:
-            strategy, score = found.best.get(row["family"], ("", math.nan))
+        if outcome is not None:
+            strategy, score = outcome.best.get(row["family"], ("", math.nan))
             cells += [word(strategy), number(score, formatting.score(facts["metric"], score))]
-            mark = ", ".join(filter(None, (mark, "won" * (row["family"] == found.winner))))
+            mark = ", ".join(filter(None, (mark, "won" * (row["family"] == outcome.winner))))
         lines.append(Row(tuple(cells), mark))
     note = (
         "Times are counted in forward passes of the frozen encoder, of which one was measured, "

@@ -43,9 +43,9 @@ class LabelCost(Analysis[LearningCurveSetup]):
 
     Attributes:
         sizes: training rows, or `all`; those that the data does not have are left out.
-        strategies: those that are compared, baselines too; none for tf-idf (for tagging:
+        strategies: strategies that are compared, baselines too; none for tf-idf (for tagging:
             most-frequent-tag), feature-extraction and fine-tuning.
-        seeds: how many, or which.
+        seeds: number of seeds, or the seeds themselves.
     """
 
     title: ClassVar[str] = "Cost of labels"

@@ -58,11 +58,11 @@ class LayerProbe(Analysis[HiddenStates]):
     fixed random label, and since texts do not repeat, here every row draws one).
 
     Attributes:
-        pooling: of a text's tokens: `mean`, `max`, or the first (`cls`).
-        max_train_rows: the most rows a probe is trained on, drawn at random; with 10,000 an encoder
-            of 12 blocks takes about half a minute where labels are two classes.
-        folds: of the cross-validation.
-        seed: of the drawn rows, the folds, the permutations and the resamples.
+        pooling: how a text's tokens become one vector: `mean`, `max`, or the first (`cls`).
+        max_train_rows: largest number of rows a probe is trained on, drawn at random; with 10,000
+            an encoder of 12 blocks takes about half a minute where labels are two classes.
+        folds: number of folds of the cross-validation.
+        seed: seed of the drawn rows, the folds, the permutations and the resamples.
     """
 
     title: ClassVar[str] = "What each layer tells about the labels"

@@ -28,7 +28,6 @@ from totune.report.document import Section
 from totune.runs.records import RunRecord
 
 EstimatorName = Literal["edge", "neighbours"]
-Row = dict[str, Any]
 
 
 class _Estimator(NamedTuple):
@@ -60,14 +59,14 @@ class MutualInformation(Analysis[HiddenStates]):
 
     Attributes:
         estimators: `edge`, `neighbours` on principal components, or both; the first decides.
-        passes: of EDGE: 2, its default, widens its cells where a first pass finds little, so that
-            little becomes none; 1 does not.
-        draws: of EDGE's random projections, and of permutations; an estimate is their mean. The
-            first projection is the authors' own.
-        pooling: of a text's tokens: `mean`, `max`, or the first (`cls`).
-        split: whose rows are looked at.
-        max_rows: the most of them, drawn at random. Estimates shift with the number of rows.
-        seed: of the drawn rows, the permutations, the noise, the projections after the first.
+        passes: number of passes of EDGE: 2, its default, widens its cells where a first pass finds
+            little, so that little becomes none; 1 does not.
+        draws: number of EDGE's random projections, and of permutations; an estimate is their mean.
+            The first projection is the authors' own.
+        pooling: how a text's tokens become one vector: `mean`, `max`, or the first (`cls`).
+        split: the split whose rows are used.
+        max_rows: largest number of them, drawn at random. Estimates shift with the number of rows.
+        seed: seed of the drawn rows, the permutations, the noise, the projections after the first.
     """
 
     title: ClassVar[str] = "Information about the labels in each layer"
@@ -95,7 +94,7 @@ class MutualInformation(Analysis[HiddenStates]):
         kept, labels = self._labels(inputs, progress)
         has_classes = inputs.task.name != "regression"
         estimators = [self._estimator(name, has_classes) for name in dict.fromkeys(self.estimators)]
-        rows: list[Row] = []
+        rows: list[dict[str, Any]] = []
         for subject in inputs.subjects():
             vectors = finite_vectors(inputs, subject, self.split, self.pooling, kept)
             own = {"subject": subject.label, "seed": subject.seed}
@@ -164,7 +163,7 @@ class MutualInformation(Analysis[HiddenStates]):
 
     def _subject_rows(
         self, vectors: NDArray[np.float32], labels: NDArray[Any], estimators: Sequence[_Estimator]
-    ) -> Iterator[list[Row]]:
+    ) -> Iterator[list[dict[str, Any]]]:
         """The rows of each block of states [N, L + 1, H]: with its labels, and permuted ones."""
         for block in range(vectors.shape[1]):
             reduced = [(each, each.reduce(vectors[:, block])) for each in estimators]
@@ -176,7 +175,7 @@ class MutualInformation(Analysis[HiddenStates]):
 
     def _noise_rows(
         self, shape: tuple[int, ...], labels: NDArray[Any], estimators: Sequence[_Estimator]
-    ) -> Iterator[list[Row]]:
+    ) -> Iterator[list[dict[str, Any]]]:
         """The rows of Gaussian noise of the shape of states [N, L + 1, H], with permuted labels."""
         generator = np.random.default_rng([self.seed, 0])
         for block in range(shape[1]):
@@ -193,7 +192,7 @@ class MutualInformation(Analysis[HiddenStates]):
         labels: NDArray[Any],
         kind: str,
         block: int,
-    ) -> Row:
+    ) -> dict[str, Any]:
         """The mean over draws, each of which permutes the labels anew unless they are the kind."""
         real, bits = kind == "labels", []
         for draw in range(estimator.draws if real else self.draws):

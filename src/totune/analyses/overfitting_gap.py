@@ -40,8 +40,8 @@ class OverfittingGap(Analysis[StudyRuns]):
     Attributes:
         tolerance: how far train may lead dev, in the metric's own scale; errors without an upper
             bound need one of their own.
-        gap_patience: so many epochs in a row above the tolerance end a phase.
-        patience: so many epochs without a better dev score do, too.
+        gap_patience: number of epochs in a row above the tolerance that ends a phase.
+        patience: number of epochs without a better dev score that ends a phase, too.
     """
 
     title: ClassVar[str] = "Over-fitting gap"

@@ -33,7 +33,7 @@ from totune.analyses.forecast_model import (
     headroom_weight,
     prior_of,
 )
-from totune.analyses.forecast_section import outcome
+from totune.analyses.forecast_section import forecast_outcome
 from totune.errors import ConfigError, DataError
 from totune.progress import Progress
 from totune.runs.records import RunRecord
@@ -162,7 +162,7 @@ def test_what_came_true_is_the_family_of_the_best_strategy() -> None:
         run_of("tf-idf", 0.99),
         run_of("last-k", 0.98, "last-2", status="failed"),
     ]
-    found = outcome(ROWS, runs, "accuracy")
+    found = forecast_outcome(ROWS, runs, "accuracy")
     assert found is not None
     assert found.best == {
         "frozen": ("feature-extraction", 0.75),
@@ -173,15 +173,18 @@ def test_what_came_true_is_the_family_of_the_best_strategy() -> None:
     assert found.chances == pytest.approx({"frozen": 0.25, "whole encoder": 0.75})
     assert found.brier == pytest.approx(2 * 0.25**2)
     assert found.uninformed == 0.5
-    worse = outcome(ROWS, runs, "mse")
+    worse = forecast_outcome(ROWS, runs, "mse")
     assert worse is not None
     assert worse.winner == "whole encoder"  # of errors 0.74 is the least
     assert worse.best["whole encoder"] == ("gradual-unfreezing", 0.74)
 
 
 def test_one_family_is_nothing_to_compare() -> None:
-    assert outcome(ROWS, [run_of("fine-tuning", 0.8), run_of("tf-idf", 0.7)], "accuracy") is None
-    assert outcome(ROWS, [], "accuracy") is None
+    assert (
+        forecast_outcome(ROWS, [run_of("fine-tuning", 0.8), run_of("tf-idf", 0.7)], "accuracy")
+        is None
+    )
+    assert forecast_outcome(ROWS, [], "accuracy") is None
 
 
 @pytest.fixture(scope="module")

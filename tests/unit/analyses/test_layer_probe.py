@@ -189,7 +189,7 @@ def test_classes_that_a_split_lacks_are_told_and_count_as_wrong() -> None:
     material.labels["dev"] = np.array([0, 1] * 45 + [-100] * 10)  # nothing of c, ten never seen
     told = Told()
     values = probe(material, told)
-    assert told.warned[0] == "dev has no row of 'c': how well it is told is not measured."
+    assert told.warned[0] == "dev has no row of 'c': how well it is predicted is unknown."
     assert told.warned[1].startswith("10 of 100 rows of dev have a label that no row of train has")
     assert 0.6 < column(values, "score")[1] <= 0.9
 

@@ -194,8 +194,8 @@ def check_varied(targets: NDArray[Any], task: "Task", split: str) -> None:
         )
     if task.name != "regression" and counts.max() < 2:
         raise DataError(
-            f"{rows} have {len(values):,} labels, each once, so no label can be told by what its "
-            "rows share. Use more rows, or task=regression if labels are scores."
+            f"{rows} have {len(values):,} labels, each once, so none can be learnt from other "
+            "rows that have it. Use more rows, or task=regression if labels are scores."
         )
 
 
@@ -233,7 +233,7 @@ def warn_of_missing_classes(
         missing = np.setdiff1d(every, targets)
         if len(missing):
             labels = ", ".join(repr(label) for label in task.decode(missing))
-            progress.warn(f"{name} has no row of {labels}: how well it is told is not measured.")
+            progress.warn(f"{name} has no row of {labels}: how well it is predicted is unknown.")
     if unseen:
         progress.warn(
             f"{unseen:,} of {len(dev):,} rows of dev have a label that no row of train has; they "
