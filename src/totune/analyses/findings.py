@@ -168,8 +168,9 @@ def _read(path: Path) -> Findings:
         result = AnalysisResult(**facts.pop("values"))
         return Findings(**facts, result=result)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise ConfigError(
-            f"{path} cannot be read as what an analysis found ({error}). Run the analysis again, "
+            f"{path} cannot be read as what an analysis found ({reason}). Run the analysis again, "
             "or move the file elsewhere."
         ) from None
 

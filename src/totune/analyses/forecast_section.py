@@ -189,7 +189,7 @@ def _rows_reason(facts: Facts) -> str:
         return f"{count}, no fewer than in the smallest of all results ({facts['fewest_rows']:,})."
     return (
         f"{count}, fewer than in the smallest of all results ({facts['fewest_rows']:,}): the "
-        "forecast is drawn to evenness and, below 1,000, to frozen features."
+        "forecast is drawn towards equal chances and, below 1,000, to frozen features."
     )
 
 

@@ -1,5 +1,6 @@
 """What learning curves over sizes of the training set say: in words, as tables, and drawn."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -45,15 +46,15 @@ def curve_rows(rows: Rows, facts: Facts) -> list[dict[str, Any]]:
 
     Bounded metrics are in points; `low` and `high` are None for one seed.
     """
-    found = []
+    curves = []
     for strategy in facts["strategies"]:
         for size in facts["sizes"]:
             scores = _test_scores(rows, strategy, size)
             if scores is not None:
                 ends = {"mean": scores.mean, "low": scores.low, "high": scores.high}
                 scaled = {name: plots.scale(facts["metric"], end) for name, end in ends.items()}
-                found.append({"strategy": strategy, "size": size, **scaled})
-    return found
+                curves.append({"strategy": strategy, "size": size, **scaled})
+    return curves
 
 
 def _draw_curves(rows: Rows, facts: Facts) -> str:
@@ -144,14 +145,14 @@ def _score_table(rows: Rows, facts: Facts) -> Table:
 
 
 def _score_cell(strategy: str, size: int, rows: Rows, metric: str) -> Cell:
-    found = _test_scores(rows, strategy, size)
-    if found is None:
+    scores = _test_scores(rows, strategy, size)
+    if scores is None:
         return word("", "failed")
-    text = formatting.score(metric, found.mean)
-    if found.n < 2:
-        return number(found.mean, text)
-    text = f"{text} ± {formatting.spread(metric, found.std)}"
-    return number(found.mean, text, formatting.interval(metric, found.low, found.high))
+    text = formatting.score(metric, scores.mean)
+    if scores.n < 2:
+        return number(scores.mean, text)
+    text = f"{text} ± {formatting.spread(metric, scores.std)}"
+    return number(scores.mean, text, formatting.interval(metric, scores.low, scores.high))
 
 
 def _gain_table(facts: Facts) -> Table:
@@ -232,7 +233,7 @@ def _finding(begin: Mapping[str, Any], facts: Facts) -> str:
         where = f"Tuning pays at every size that was tried, from {at:,} training rows on:"
     else:
         where = f"Tuning begins to pay at {at:,} training rows:"
-    return f"{where} there {names}, by {_size_of(gain, facts)}."
+    return f"{where} there {names}, by {_describe_gain(gain, facts)}."
 
 
 def _never(last: Mapping[str, Any], pair: str, facts: Facts) -> str:
@@ -243,11 +244,11 @@ def _never(last: Mapping[str, Any], pair: str, facts: Facts) -> str:
         why = "Where tuning begins to pay cannot be told from one seed"
     return (
         f"{why}: at {last['size']:,} training rows {last['tuned']} against {last['untuned']} "
-        f"gains {_size_of(last, facts)}."
+        f"gains {_describe_gain(last, facts)}."
     )
 
 
-def _size_of(gain: Mapping[str, Any], facts: Facts) -> str:
+def _describe_gain(gain: Mapping[str, Any], facts: Facts) -> str:
     metric = facts["metric"]
     size = formatting.score(metric, gain["gain"])
     unit = " points" if formatting.is_bounded(metric) else f" of {formatting.metric_name(metric)}"
@@ -274,13 +275,10 @@ def _steps(rows: Rows, facts: Facts) -> list[str]:
 
 
 def _trouble(rows: Rows) -> tuple[str, ...]:
-    found: dict[tuple[str, int], int] = {}
-    for row in rows:
-        if row["trouble"]:
-            place = row["strategy"], row["size"]
-            found[place] = found.get(place, 0) + 1
+    """A warning for each strategy and size with runs that failed or are degenerate."""
+    counts = Counter((row["strategy"], row["size"]) for row in rows if row["trouble"])
     return tuple(
         f"{strategy} at {size:,} training rows: {count} run{'s' if count > 1 else ''} failed or "
         "gave one answer for every row."
-        for (strategy, size), count in found.items()
+        for (strategy, size), count in counts.items()
     )

@@ -103,11 +103,11 @@ def _pictures(rows: Rows, facts: Facts) -> list[Picture]:
 
 
 def _finding(facts: Facts) -> str:
-    known = [found for found in facts["strategies"] if found["kept_gap"] is not None]
+    known = [summary for summary in facts["strategies"] if summary["kept_gap"] is not None]
     if not known:
         return "The train metric was not measured, so no gap is known."
     metric = facts["metric"]
-    most, least = (pick(known, key=lambda found: found["kept_gap"]) for pick in (max, min))
+    most, least = (pick(known, key=lambda summary: summary["kept_gap"]) for pick in (max, min))
     gap = f"{_points(metric, most['kept_gap'])} of {formatting.metric_name(metric)}"
     if len(known) == 1:
         where = f"under {most['strategy']} is {gap}"
@@ -149,16 +149,16 @@ def gap_table(title: str, facts: Facts) -> Table:
         Column("Gap at the kept epoch"),
         Column("Gap at the last epoch"),
     )
-    ordered = sorted(facts["strategies"], key=lambda found: -_or_least(found["kept_gap"]))
+    ordered = sorted(facts["strategies"], key=lambda summary: -_or_least(summary["kept_gap"]))
     rows = tuple(
         Row(
             (
-                word(found["strategy"]),
-                number(found["runs"], formatting.count(found["runs"])),
-                *(_signed(metric, found[name]) for name in ("kept_gap", "last_gap")),
+                word(summary["strategy"]),
+                number(summary["runs"], formatting.count(summary["runs"])),
+                *(_signed(metric, summary[name]) for name in ("kept_gap", "last_gap")),
             )
         )
-        for found in ordered
+        for summary in ordered
     )
     notes = ("How far train is ahead of dev; means over usable runs.",)
     return Table(title, columns, rows, notes)
@@ -183,9 +183,9 @@ def rule_table(facts: Facts) -> Table:
     )
     metric, patience = facts["metric"], facts["gap_patience"]
     rows = tuple(
-        Row(_rule_cells(metric, found))
-        for found in facts["phases"]
-        if found["longest"] > 1 or found["dropout_off"]
+        Row(_rule_cells(metric, summary))
+        for summary in facts["phases"]
+        if summary["longest"] > 1 or summary["dropout_off"]
     )
     row = "after an epoch" if patience == 1 else f"after {patience} epochs in a row"
     notes = (
@@ -199,19 +199,19 @@ def rule_table(facts: Facts) -> Table:
     return Table("Where the gap rule would stop", columns, rows, notes)
 
 
-def _rule_cells(metric: str, found: Facts) -> tuple[Cell, ...]:
+def _rule_cells(metric: str, summary: Facts) -> tuple[Cell, ...]:
     from totune.report.phases import merge_reasons
 
-    where = f"in {found['stopped']} of {found['runs']} runs"
-    some = 0 < found["stopped"] < found["runs"]
+    where = f"in {summary['stopped']} of {summary['runs']} runs"
+    some = 0 < summary["stopped"] < summary["runs"]
     return (
-        word(found["strategy"]),
-        word(found["phase"]),
-        _mean_epochs(found["epochs"]),
-        _mean_epochs(found["stop"], where if some else ""),
-        _signed(metric, found["gap_there"]),
-        *(number(found[name], formatting.score(metric, found[name])) for name in _SCORES),
-        word(merge_reasons(found["why"])),
+        word(summary["strategy"]),
+        word(summary["phase"]),
+        _mean_epochs(summary["epochs"]),
+        _mean_epochs(summary["stop"], where if some else ""),
+        _signed(metric, summary["gap_there"]),
+        *(number(summary[name], formatting.score(metric, summary[name])) for name in _SCORES),
+        word(merge_reasons(summary["why"])),
     )
 
 

@@ -27,10 +27,8 @@ from totune.tasks.classification import Classification
 KINDS = {"labels", "random labels", "random representations"}
 
 
-def information(
-    material: FakeStates, told: Progress | None = None, **options: Any
-) -> AnalysisResult:
-    return MutualInformation(**options).run(cast(HiddenStates, material), told or Progress())
+def information(inputs: FakeStates, told: Progress | None = None, **options: Any) -> AnalysisResult:
+    return MutualInformation(**options).run(cast(HiddenStates, inputs), told or Progress())
 
 
 def section_of(values: AnalysisResult) -> Section:
@@ -60,17 +58,17 @@ def test_the_block_that_holds_the_labels_is_found_by_both_estimators() -> None:
 
 
 def test_permuted_states_hold_nothing() -> None:
-    material, random = classes((6, 6, 6)), np.random.default_rng(0)
-    material.change = lambda _, __, vectors: random.permutation(vectors)
-    found = section_of(information(material))
+    inputs, random = classes((6, 6, 6)), np.random.default_rng(0)
+    inputs.change = lambda _, __, vectors: random.permutation(vectors)
+    found = section_of(information(inputs))
     assert "no layer shows more information than permuted labels do" in found.paragraphs[0]
 
 
 def test_estimates_are_those_of_the_estimators() -> None:
-    material = classes((0, 2))
-    values = information(material, draws=1, passes=1)
-    states = material.vectors(next(material.subjects()), "dev")[:, 1]  # type: ignore[arg-type]
-    labels = material.targets("dev")
+    inputs = classes((0, 2))
+    values = information(inputs, draws=1, passes=1)
+    states = inputs.vectors(next(inputs.subjects()), "dev")[:, 1]  # type: ignore[arg-type]
+    labels = inputs.targets("dev")
     assert bits(values)[1] == pytest.approx(Edge(passes=1).estimate(states, labels))
     near = NearestNeighbours().with_labels(states, labels)
     assert bits(values, estimator="neighbours")[1] == pytest.approx(near, abs=1e-6)
@@ -79,11 +77,11 @@ def test_estimates_are_those_of_the_estimators() -> None:
 
 def test_several_draws_give_their_mean_and_spread() -> None:
     values = information(classes((0, 2)), draws=3, passes=1, estimators=("edge",))
-    material = classes((0, 2))
-    states = material.vectors(next(material.subjects()), "dev")[:, 1]  # type: ignore[arg-type]
+    inputs = classes((0, 2))
+    states = inputs.vectors(next(inputs.subjects()), "dev")[:, 1]  # type: ignore[arg-type]
     first = Edge(passes=1).seed
     drawn = [
-        Edge(passes=1, seed=first + draw).estimate(states, material.targets("dev"))
+        Edge(passes=1, seed=first + draw).estimate(states, inputs.targets("dev"))
         for draw in range(3)
     ]
     (row,) = [row for row in values.rows if row["what"] == "labels" and row["block"] == 1]
@@ -179,36 +177,36 @@ def test_another_split_and_fewer_rows() -> None:
 
 
 def test_rows_of_labels_that_training_lacks_are_left_out() -> None:
-    material, told = classes((0, 6)), Told()
-    material.labels["dev"] = np.array([0, 1] * 45 + [-100] * 10)
-    values = information(material, told, draws=1, estimators=("edge",))
+    inputs, told = classes((0, 6)), Told()
+    inputs.labels["dev"] = np.array([0, 1] * 45 + [-100] * 10)
+    values = information(inputs, told, draws=1, estimators=("edge",))
     assert values.facts["rows"] == 90
     assert told.warned[0].startswith("10 of 100 rows of dev have a label that no row of train has")
     assert values.facts["entropy"] == pytest.approx(1.0)
 
 
-def constant(material: FakeStates) -> None:
-    material.labels["dev"] = np.zeros_like(material.labels["dev"])
+def constant(inputs: FakeStates) -> None:
+    inputs.labels["dev"] = np.zeros_like(inputs.labels["dev"])
 
 
-def few(material: FakeStates) -> None:
-    material.labels["dev"] = material.labels["dev"][:12]
+def few(inputs: FakeStates) -> None:
+    inputs.labels["dev"] = inputs.labels["dev"][:12]
 
 
-def once(material: FakeStates) -> None:
-    material.labels["dev"] = np.arange(25)
+def once(inputs: FakeStates) -> None:
+    inputs.labels["dev"] = np.arange(25)
 
 
-def unseen(material: FakeStates) -> None:
-    material.labels["dev"] = np.full(60, -100)
+def unseen(inputs: FakeStates) -> None:
+    inputs.labels["dev"] = np.full(60, -100)
 
 
-def broken(material: FakeStates) -> None:
+def broken(inputs: FakeStates) -> None:
     def spoil(_: Any, __: str, vectors: np.ndarray) -> np.ndarray:
         vectors[4, 0, 0] = np.inf
         return vectors
 
-    material.change = spoil
+    inputs.change = spoil
 
 
 @pytest.mark.parametrize(
@@ -224,10 +222,10 @@ def broken(material: FakeStates) -> None:
 def test_what_allows_no_estimate_is_refused(
     spoil: Callable[[FakeStates], None], message: str
 ) -> None:
-    material = classes()
-    spoil(material)
+    inputs = classes()
+    spoil(inputs)
     with pytest.raises(DataError, match=message):
-        information(material)
+        information(inputs)
 
 
 @pytest.mark.parametrize(
