@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _MOST_CORPORA = 50  # that one column may split a table into
 _KINDS = ("frozen", "tuned")
+_NAMED = "hub:", "example:"  # sources that are no paths
 
 CorpusScores = dict[str, dict[str, float]]  # corpus -> score of the frozen, of the tuned encoder
 
@@ -148,13 +149,13 @@ def _names(sources: Sequence[str]) -> list[str]:
 
 
 def _stem(source: str) -> str:
-    if _is_dataset(source):
+    if source.startswith(_NAMED):
         return source.partition(":")[2]
     return table_stem(Path(source).expanduser().resolve().name)
 
 
 def _is_dataset(source: str) -> bool:
-    return source.startswith(("hub:", "example:"))
+    return source.startswith(_NAMED) or Path(source).expanduser().is_dir()
 
 
 def _is_lines(source: str) -> bool:
@@ -163,32 +164,38 @@ def _is_lines(source: str) -> bool:
 
 
 def _read(source: str, name: str, columns: TextColumns, progress: Progress) -> Iterator[NamedTexts]:
-    path = Path(source).expanduser()
-    if _is_dataset(source) or path.is_dir():
-        if columns.by is not None:
-            raise ConfigError(
-                f"by={columns.by} splits one table, and {source} holds several. Name the file."
-            )
-        yield NamedTexts(name, _dataset_texts(source, columns))
-    elif not path.exists():
-        raise missing_file(path)
-    elif _is_lines(source):
-        yield NamedTexts(name, _Reread(lambda: _line_texts(path, columns.encoding)))
+    if columns.by is not None and _is_dataset(source):
+        raise ConfigError(
+            f"by={columns.by} splits one table, and {source} holds several. Name the file."
+        )
+    opened = _open(source, columns)
+    if not isinstance(opened, Table):
+        yield NamedTexts(name, opened)
+        return
+    for warning in opened.warnings:
+        progress.warn(warning)
+    cells = _text_columns(opened, columns)
+    if columns.by is None:
+        yield NamedTexts(name, _texts(cells))
     else:
-        table = read_table(path, columns.encoding).without_parts()
-        for warning in table.warnings:
-            progress.warn(warning)
-        cells = _text_columns(table, columns)
-        if columns.by is None:
-            yield NamedTexts(name, _texts(cells))
-        else:
-            yield from _split(table, cells, columns.by, progress)
+        yield from _split(opened, cells, columns.by, progress)
 
 
-# Reading files: nothing but these two and `read_table` above touches a source.
+def _open(source: str, columns: TextColumns) -> Table | Iterable[str]:
+    """A table, or the texts of a source that has none: all that touches files is here and below."""
+    path = Path(source).expanduser()
+    if _is_dataset(source):
+        data = load_dataset(source, text=columns.text, pair=columns.pair, encoding=columns.encoding)
+        rows = chain.from_iterable(data.splits().values())
+        return tuple(chain.from_iterable(rows))
+    if not path.exists():
+        raise missing_file(path)
+    if _is_lines(source):
+        return _Reread(lambda: _read_lines(path, columns.encoding))
+    return read_table(path, columns.encoding).without_parts()
 
 
-def _line_texts(path: Path, encoding: str | None) -> Iterable[str]:
+def _read_lines(path: Path, encoding: str | None) -> Iterable[str]:
     """The lines of a text file; of sentiment trees and CoNLL columns, the sentences."""
     text = decode(read_bytes(path)[0], path, encoding)
     trees = is_trees(text)
@@ -196,12 +203,6 @@ def _line_texts(path: Path, encoding: str | None) -> Iterable[str]:
         table = read_table(path, encoding).without_parts()
         return _texts(_text_columns(table, TextColumns("sentence" if trees else None)))
     return (line for line in text.split("\n") if line.strip())
-
-
-def _dataset_texts(source: str, columns: TextColumns) -> tuple[str, ...]:
-    data = load_dataset(source, text=columns.text, pair=columns.pair, encoding=columns.encoding)
-    rows = chain.from_iterable(data.splits().values())
-    return tuple(chain.from_iterable(rows))
 
 
 # Texts in tables
