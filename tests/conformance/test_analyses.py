@@ -2,7 +2,10 @@
 
 import dataclasses
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,21 +14,22 @@ import pytest
 import typer
 from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.analyses.fake_states import classes, scores
-from tests.unit.analyses.small_material import (
+from tests.unit.analyses.small_inputs import (
     CHAT,
     INFO,
     RUNS,
     SCORES,
     WIKI,
-    bench_in,
-    outlook_in,
+    forecast_inputs,
+    setup_in,
     trained_on,
 )
 
-from totune.analyses.base import ANALYSES, Analysis, Values
+import totune as package
+from totune.analyses.base import ANALYSES, Analysis, AnalysisResult
 from totune.analyses.findings import Findings, analyse, read_findings
+from totune.analyses.inputs.corpora import DivergenceInputs
 from totune.analyses.label_cost import LabelCost
-from totune.analyses.materials.corpora import Corpora
 from totune.cli.analyze.app import app as analyze
 from totune.cli.app import app as totune
 from totune.cli.catalogue import describe
@@ -59,25 +63,25 @@ def files(folder: Path) -> Path:
     return folder
 
 
-def three_corpora() -> Corpora:
+def three_corpora() -> DivergenceInputs:
     """One without scores; too few with them for a correlation."""
-    again, codes = (dataclasses.replace(WIKI, name=name) for name in ("wiki again", "wiki too"))
-    return Corpora(WIKI, [again, codes, CHAT], SCORES)
+    again, codes = (WIKI._replace(name=name) for name in ("wiki again", "wiki too"))
+    return DivergenceInputs(WIKI, [again, codes, CHAT], SCORES)
 
 
-def bench(folder: Path) -> Any:
+def setup(folder: Path) -> Any:
     analysis = fast("label-cost")
     assert isinstance(analysis, LabelCost)
-    return bench_in(files(folder), folder / "out", analysis)
+    return setup_in(files(folder), folder / "out", analysis)
 
 
-# Small material by analysis and what is special, made anew at each call, in a folder if need be.
-MATERIALS: dict[str, Callable[[Path], Any]] = {
+# Small inputs by analysis and what is special, made anew at each call, in a folder if need be.
+INPUTS: dict[str, Callable[[Path], Any]] = {
     "adapter-ablation": lambda _: [trained_on("classification", seed=seed)[0] for seed in (0, 1)],
     "divergence": lambda _: three_corpora(),
-    "divergence, no scores": lambda _: Corpora(WIKI, [CHAT]),
-    "forecast": lambda folder: outlook_in(files(folder), corpus=WIKI.texts),
-    "label-cost": bench,
+    "divergence, no scores": lambda _: DivergenceInputs(WIKI, [CHAT]),
+    "forecast": lambda folder: forecast_inputs(files(folder), corpus=WIKI.texts),
+    "label-cost": setup,
     "layer-probe": lambda _: classes((0, 2), adapted=[(0, 3), (0, 4)]),
     "layer-probe, scores": lambda _: scores((0, 2)),
     "mutual-information": lambda _: classes((0, 2), adapted=[(0, 3), (0, 4)]),
@@ -91,19 +95,19 @@ def member(request: pytest.FixtureRequest) -> Analysis[Any]:
     return ANALYSES.create(request.param)
 
 
-@pytest.fixture(scope="module", params=MATERIALS)
+@pytest.fixture(scope="module", params=INPUTS)
 def case(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
 def found(case: str, tmp_path_factory: pytest.TempPathFactory) -> Findings:
-    material = MATERIALS[case](tmp_path_factory.mktemp("material"))
-    return analyse(fast(case), material, {"data": "made up"}, Progress())
+    inputs = INPUTS[case](tmp_path_factory.mktemp("inputs"))
+    return analyse(fast(case), inputs, {"data": "made up"}, Progress())
 
 
-def test_every_analysis_has_material() -> None:
-    assert {case.partition(",")[0] for case in MATERIALS} == set(NAMES)
+def test_every_analysis_has_inputs() -> None:
+    assert {case.partition(",")[0] for case in INPUTS} == set(NAMES)
     assert {*FAST, *TIMED, *ADVISED} <= set(NAMES)
 
 
@@ -111,6 +115,22 @@ def test_every_analysis_has_a_command_and_every_command_an_analysis() -> None:
     assert set(commands(analyze)) == set(NAMES) - set(ADVISED)
     callbacks = [command.callback for command in commands(analyze).values()]
     assert len(set(callbacks)) == len(callbacks)
+
+
+def test_listing_them_loads_no_heavy_library() -> None:
+    code = (
+        "import sys; from totune.analyses.base import ANALYSES; ANALYSES.names(); "
+        "print(*sorted(set(sys.modules) & set(sys.argv[1:])))"
+    )
+    heavy = ("torch", "transformers", "scipy", "sklearn", "matplotlib", "pandas", "pyarrow")
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *heavy],
+        env={**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.split() == []
 
 
 def commands(app: typer.Typer) -> Mapping[str, Any]:
@@ -148,38 +168,40 @@ def test_it_says_what_it_is_and_what_its_options_do(member: Analysis[Any]) -> No
 
 
 def test_values_are_plain_and_survive_json(found: Findings) -> None:
-    assert found.values.rows
+    assert found.result.rows
     written = found.to_json()
     read = json.loads(json.dumps(written, allow_nan=False))
     assert read["values"] == written["values"]
     assert ANALYSES.create(found.analysis, read["options"]) == found.member
-    for row in found.values.rows:
-        assert list(row) == list(found.values.rows[0])
+    for row in found.result.rows:
+        assert list(row) == list(found.result.rows[0])
         assert all(isinstance(value, PLAIN) for value in row.values())
 
 
 def test_a_column_is_of_one_type(found: Findings) -> None:
-    for name in found.values.rows[0]:
-        types = {type(row[name]) for row in found.values.rows} - {type(None)}
+    for name in found.result.rows[0]:
+        types = {type(row[name]) for row in found.result.rows} - {type(None)}
         assert len(types) <= 1, name
 
 
-def test_equal_material_gives_equal_values(case: str, found: Findings, tmp_path: Path) -> None:
-    again = fast(case).run(MATERIALS[case](tmp_path), Progress())
-    assert untimed(case, again) == untimed(case, found.values)
+def test_equal_inputs_give_equal_results(case: str, found: Findings, tmp_path: Path) -> None:
+    again = fast(case).run(INPUTS[case](tmp_path), Progress())
+    assert untimed(case, again) == untimed(case, found.result)
 
 
-def untimed(case: str, values: Values) -> Values:
-    """Values without those that are measured in seconds."""
+def untimed(case: str, values: AnalysisResult) -> AnalysisResult:
+    """AnalysisResult without those that are measured in seconds."""
     timed = TIMED.get(case.partition(",")[0], set())
     rows = [{name: row[name] for name in row if name not in timed} for row in values.rows]
-    return Values(rows, {name: fact for name, fact in values.facts.items() if name not in timed})
+    return AnalysisResult(
+        rows, {name: fact for name, fact in values.facts.items() if name not in timed}
+    )
 
 
 @pytest.mark.parametrize("case", TIMED, scope="module")
 def test_what_is_timed_is_seconds(case: str, found: Findings) -> None:
     measured: dict[str, list[Any]] = {name: [] for name in TIMED[case]}
-    for held in (*found.values.rows, found.values.facts):
+    for held in (*found.result.rows, found.result.facts):
         for name in set(held) & set(measured):
             measured[name].append(held[name])
     for name, seconds in measured.items():
@@ -190,7 +212,7 @@ def test_what_is_timed_is_seconds(case: str, found: Findings) -> None:
 def test_a_section_drawn_from_its_file_is_the_same(found: Findings, tmp_path: Path) -> None:
     found.save(tmp_path)
     (read,) = read_findings(tmp_path)
-    assert (read.values, read.about, read.member) == (found.values, found.about, found.member)
+    assert (read.result, read.about, read.member) == (found.result, found.about, found.member)
     section = read.section()
     assert section == found.section()
     check_section(section, read.member)
@@ -207,4 +229,4 @@ def check_section(section: Section, member: Analysis[Any]) -> None:
 
 
 def test_values_need_no_facts() -> None:
-    assert Values([{"a": 1}]).facts == {}
+    assert AnalysisResult([{"a": 1}]).facts == {}

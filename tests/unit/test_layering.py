@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = {"tasks", "heads", "strategies", "baselines", "analyses"}
 # What members of a plug-in folder may share.
 FOUNDATIONS = {"base", "defaults", "phases", "rates", "saving", "text_features"}
-FOUNDATIONS |= {"findings", "page"}
+FOUNDATIONS |= {"findings", "blocks", "linear_probes"}
+PARTS = ("_section", "_model")  # a member's further files
 COMPOSING = {  # (member, member it is composed of)
     ("totune.strategies.stack_and_finetune", "totune.strategies.fine_tuning"),
     ("totune.analyses.forecast", "totune.analyses.layer_probe"),
@@ -89,7 +90,14 @@ def crossing(name: str, target: str, order: list[str]) -> list[str]:
 def may_share(name: str, target: str) -> bool:
     own_folder = target.count(".") > 2  # beside the members, for all of them
     named = target.rpartition(".")[2] in FOUNDATIONS or (name, target) in COMPOSING
-    return own_folder or named
+    return own_folder or named or member_of(name) == member_of(target)
+
+
+def member_of(module: str) -> str:
+    """The member that a module belongs to."""
+    for part in PARTS:
+        module = module.removesuffix(part)
+    return module
 
 
 def cycle(imports: Imports) -> list[str]:

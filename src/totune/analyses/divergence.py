@@ -1,17 +1,16 @@
 """How far corpora lie from a reference, and whether that decides if tuning pays."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from totune.analyses.base import ANALYSES, Analysis, Values
-from totune.analyses.drawing.divergence_section import divergence_section
-from totune.analyses.materials.corpora import Corpora, Corpus
+from totune.analyses.base import ANALYSES, Analysis, AnalysisResult
+from totune.analyses.divergence_section import divergence_section
 from totune.information.divergence import (
     LogBase,
     TermOptions,
@@ -24,17 +23,30 @@ from totune.information.divergence import (
 from totune.progress import Progress
 from totune.report.document import Section
 from totune.runs.records import RunRecord
-from totune.statistics.ranks import rank_correlation
-from totune.strategies.base import Count
+
+if TYPE_CHECKING:
+    from totune.analyses.inputs.corpora import DivergenceInputs, NamedTexts
 
 Shares = NDArray[np.float64]
 
 _FEWEST = 3  # corpora with scores that a rank correlation needs
 
 
+class TermCounts(NamedTuple):
+    """The terms of a corpus, and the number of texts they come from."""
+
+    name: str
+    texts: int
+    counts: Counter[str]
+
+    @property
+    def total(self) -> int:
+        return self.counts.total()
+
+
 @ANALYSES.register("divergence")
 @dataclass(frozen=True)
-class Divergence(Analysis[Corpora]):
+class Divergence(Analysis["DivergenceInputs"]):
     """Jensen-Shannon divergence of term distributions (Ruder and Plank 2017), in nats.
 
     As in Peters et al. (2019, Table 6): beside it what a frozen encoder scores on each corpus, how
@@ -49,26 +61,26 @@ class Divergence(Analysis[Corpora]):
         token_pattern: the regular expression of a term.
         base: base of the logarithm: `e` gives nats, as Ruder and Plank's program does; 2 gives
             bits, 1.443 times as many.
-        distinctive_terms: how many of a corpus's most distinctive terms are shown.
-        seed: of the sample that shows what size alone does, and of the orders of a permutation
+        distinctive_terms: number of a corpus's most distinctive terms that are shown.
+        seed: seed of the sample that shows what size alone does, and of the orders of a permutation
             test of more than eight corpora.
     """
 
     title: ClassVar[str] = "Distance between corpora"
 
-    max_vocabulary: Count | None = TermOptions.max_vocabulary
+    max_vocabulary: Annotated[int, Field(ge=1)] | None = TermOptions.max_vocabulary
     lowercase: bool = TermOptions.lowercase
     stop_words: Literal["english"] | None = TermOptions.stop_words
     token_pattern: str = TermOptions.token_pattern
     base: LogBase = "e"
-    distinctive_terms: Count = 6
+    distinctive_terms: Annotated[int, Field(ge=1)] = 6
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
 
     def __post_init__(self) -> None:
         """Raises ConfigError if the vocabulary's options cannot be used."""
         self._terms()
 
-    def run(self, material: Corpora, progress: Progress) -> Values:
+    def run(self, inputs: "DivergenceInputs", progress: Progress) -> AnalysisResult:
         """Compares every corpus with the reference.
 
         Returns:
@@ -80,12 +92,12 @@ class Divergence(Analysis[Corpora]):
         Raises:
             DataError: if a corpus holds no terms, or none that is compared.
         """
-        reference, *others = self._count(material, progress)
+        reference, *others = self._count([inputs.reference, *inputs.others], progress)
         every = [reference, *others]
         vocabulary = shared_vocabulary([one.counts for one in every], self.max_vocabulary)
         shares = term_distribution(reference.counts, vocabulary, reference.name)
         rows = [
-            {**self._compare(one, shares, vocabulary), **_scored(material.scores.get(one.name))}
+            {**self._compare(one, shares, vocabulary), **_scored(inputs.scores.get(one.name))}
             for one in others
         ]
         facts = {
@@ -94,31 +106,31 @@ class Divergence(Analysis[Corpora]):
             "reference_terms": reference.total,
             "vocabulary": len(vocabulary),
             "base": self.base,
-            "metric": material.metric,
-            "frozen": material.strategies[0],
-            "tuned": material.strategies[1],
+            "metric": inputs.metric,
+            "frozen": inputs.strategies[0],
+            "tuned": inputs.strategies[1],
             "correlation": self._correlation(rows),
         }
-        return Values(rows, facts)
+        return AnalysisResult(rows, facts)
 
-    def section(self, values: Values, records: Sequence[RunRecord]) -> Section:
-        return divergence_section(self.title, values)
+    def section(self, result: AnalysisResult, records: Sequence[RunRecord]) -> Section:
+        """The finding in words, the paper's table, and a picture where corpora have scores."""
+        return divergence_section(self.title, result)
 
     def _terms(self) -> TermOptions:
         return TermOptions(self.max_vocabulary, self.lowercase, self.stop_words, self.token_pattern)
 
-    def _count(self, material: Corpora, progress: Progress) -> "list[_Counts]":
-        """The terms of every corpus, the reference first."""
-        corpora = [material.reference, *material.others]
+    def _count(self, corpora: "Sequence[NamedTexts]", progress: Progress) -> list[TermCounts]:
+        """The terms of every corpus."""
         found = []
         with progress.bar("counting terms", len(corpora)) as bar:
             for corpus in corpora:
-                found.append(_Counts.of(corpus, self._terms()))
+                found.append(_count_corpus(corpus, self._terms()))
                 bar.advance()
         return found
 
     def _compare(
-        self, corpus: "_Counts", reference: Shares, vocabulary: Sequence[str]
+        self, corpus: TermCounts, reference: Shares, vocabulary: Sequence[str]
     ) -> dict[str, Any]:
         """The columns of one corpus that need no scores."""
         shares = term_distribution(corpus.counts, vocabulary, corpus.name)
@@ -144,6 +156,8 @@ class Divergence(Analysis[Corpora]):
 
     def _correlation(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         """Spearman's rho of divergence and difference; None where they leave nothing to rank."""
+        from totune.statistics.ranks import rank_correlation
+
         known = [row for row in rows if row["difference"] is not None]
         both = [[row[name] for row in known] for name in ("divergence", "difference")]
         if len(known) < _FEWEST or any(len(set(side)) < 2 for side in both):
@@ -151,36 +165,17 @@ class Divergence(Analysis[Corpora]):
         return asdict(rank_correlation(both[0], both[1], self.seed))
 
 
-@dataclass
-class _Tallied:
-    """Texts that are counted as they pass."""
+def _count_corpus(corpus: "NamedTexts", options: TermOptions) -> TermCounts:
+    passed = 0
 
-    texts: Iterable[str]
-    passed: int = 0
-
-    def __iter__(self) -> Iterator[str]:
-        for text in self.texts:
-            self.passed += 1
+    def texts() -> Iterator[str]:
+        nonlocal passed
+        for text in corpus.texts:
+            passed += 1
             yield text
 
-
-@dataclass(frozen=True)
-class _Counts:
-    """The terms of a corpus, and how many texts they come from."""
-
-    name: str
-    texts: int
-    counts: Counter[str]
-
-    @classmethod
-    def of(cls, corpus: Corpus, options: TermOptions) -> "_Counts":
-        texts = _Tallied(corpus.texts)
-        counts = count_terms(texts, options, corpus.name)
-        return cls(corpus.name, texts.passed, counts)
-
-    @property
-    def total(self) -> int:
-        return self.counts.total()
+    counts = count_terms(texts(), options, corpus.name)
+    return TermCounts(corpus.name, passed, counts)
 
 
 def _scored(scores: Mapping[str, float] | None) -> dict[str, float | None]:

@@ -1,4 +1,4 @@
-"""What an analysis leaves behind: a JSON file and, of its rows, a Parquet file."""
+"""What an analysis leaves behind: JSON and Parquet files, a page, and a section of a report."""
 
 import json
 import os
@@ -9,48 +9,52 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from totune import machine
-from totune.analyses.base import ANALYSES, Analysis, M, Values
+from totune.analyses.base import ANALYSES, Analysis, AnalysisResult, In
 from totune.errors import ConfigError
-from totune.outputs import check_output_folder, check_reports, has_mark
+from totune.outputs import MADE_BY, check_output_folder, check_reports, has_mark
 from totune.progress import Progress
 from totune.registry import options_of
-from totune.report.document import Section
+from totune.report.document import Answer, Document, Section
+from totune.report.table import fact_table
 from totune.runs.records import RunRecord
 from totune.runs.store import is_study, write_json
 
-# Inside the folder that an analysis writes to: what was found, and runs by training rows.
+# Inside the folder that an analysis writes to: findings, and runs by number of training rows.
 FOLDER, SIZES = "analyses", "sizes"
 _MARKS = ("analysis", "options", "values")
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Values with all that is needed to find them again.
+    """A result with all that is needed to produce it again.
 
     Attributes:
-        options: of the analysis.
+        analysis: the analysis's name.
+        options: the analysis's options.
         about: data, encoder, precision, versions, seconds.
+        result: what was measured; files call it `values`.
     """
 
     analysis: str
     options: Mapping[str, Any]
     about: Mapping[str, Any]
-    values: Values
+    result: AnalysisResult
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        plain = asdict(self)
+        plain["values"] = plain.pop("result")
+        return plain
 
     def save(self, folder: Path) -> Path:
         """Writes `analyses/NAME.json` and `.parquet` under `folder`; returns the former."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         path = folder / FOLDER / f"{self.analysis}.json"
         write_json(self.to_json(), path)
         rows = path.with_suffix(".parquet")
         temporary = rows.with_name(f"{rows.name}.{os.getpid()}.tmp")
-        pq.write_table(pa.Table.from_pylist([dict(row) for row in self.values.rows]), temporary)
+        pq.write_table(pa.Table.from_pylist([dict(row) for row in self.result.rows]), temporary)
         temporary.replace(rows)
         return path
 
@@ -60,15 +64,15 @@ class Findings:
         return ANALYSES.create(self.analysis, self.options)
 
     def section(self, records: Sequence[RunRecord] = ()) -> Section:
-        """What is drawn of it, in a study of these runs.
+        """The section of these findings in a report of these runs.
 
         Raises:
-            ConfigError: if there is no such analysis, or it finds other facts or takes other
-                options by now.
+            ConfigError: if there is no such analysis, or by now it gives other facts or takes other
+                options.
         """
         ANALYSES.get(self.analysis)
         try:
-            section = self.member.section(self.values, records)
+            section = self.member.section(self.result, records)
             return replace(section, warnings=(*self._outdated(records), *section.warnings))
         except (KeyError, ConfigError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -79,7 +83,7 @@ class Findings:
 
     def _outdated(self, records: Sequence[RunRecord]) -> tuple[str, ...]:
         """A warning where runs have finished since."""
-        created = self.about["created_at"]  # like `finished_at` in UTC, so words compare as times
+        created = self.about["created_at"]  # like `finished_at` in UTC, so text compares as times
         later = sum(run.status == "finished" and run.finished_at > created for run in records)
         if not later or not ANALYSES.get(self.analysis).reads_runs:
             return ()
@@ -90,39 +94,44 @@ class Findings:
 
 
 def analyse(
-    analysis: Analysis[M], material: M, about: Mapping[str, Any], progress: Progress
+    analysis: Analysis[In], inputs: In, about: Mapping[str, Any], progress: Progress
 ) -> Findings:
     """Runs an analysis.
 
     Args:
-        analysis: with its options.
-        material: what it reads.
-        about: data, encoder and precision, recorded beside the values.
-        progress: told of what goes on.
+        analysis: the analysis with its options.
+        inputs: what it reads.
+        about: data, encoder and precision, recorded beside the result.
+        progress: receives messages.
     """
+    from totune import machine
+
     began = time.perf_counter()
-    values = analysis.run(material, progress)
-    taken = {
+    result = analysis.run(inputs, progress)
+    recorded = {
         **about,
         "seconds": time.perf_counter() - began,
         "versions": machine.versions(),
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    return Findings(analysis.name, options_of(analysis), taken, values)
+    return Findings(analysis.name, options_of(analysis), recorded, result)
 
 
 def check_findings_folder(folder: Path, analysis: str) -> None:
-    """Makes sure that findings may be written to a folder, before they are looked for.
+    """Makes sure that findings may be written to a folder, before they are computed.
 
     Args:
-        folder: new, empty, a study's, or with what other analyses found.
-        analysis: the name of the one whose findings come.
+        folder: new, empty, a study's, or with findings of other analyses.
+        analysis: name of the analysis that is about to run.
 
     Raises:
-        ConfigError: if it holds anything else, or files under those names that are not of totune.
+        ConfigError: if it holds anything else, files under those names that are not of totune, or
+            findings that cannot be read.
     """
-    check_output_folder(folder, "a study or what an analysis found", _is_ours)
     path = folder / FOLDER / f"{analysis}.json"
+    if is_study(folder) or (folder / FOLDER).is_dir():
+        read_findings(folder, except_for=analysis)
+    check_output_folder(folder, "a study or what an analysis found", _is_ours)
     check_reports(path.parent, f"{analysis}.html")
     if is_study(folder):
         check_reports(folder)
@@ -130,33 +139,39 @@ def check_findings_folder(folder: Path, analysis: str) -> None:
         if taken.exists() and not has_mark(path, *_MARKS):
             raise ConfigError(
                 f"{taken} is not what an analysis of totune found, so it is not replaced. Move it "
-                "elsewhere, or name another folder with --out."
+                "elsewhere, or name another folder."
             )
 
 
 def _is_ours(folder: Path) -> bool:
-    found = any(has_mark(path, *_MARKS) for path in (folder / FOLDER).glob("*.json"))
-    return found or is_study(folder) or any((folder / SIZES).glob("*/runs"))
+    findings = any(has_mark(path, *_MARKS) for path in (folder / FOLDER).glob("*.json"))
+    return findings or is_study(folder) or any((folder / SIZES).glob("*/runs"))
 
 
-def read_findings(folder: Path) -> list[Findings]:
-    """What analyses left in `folder`, by their names.
+def read_findings(folder: Path, except_for: str = "") -> list[Findings]:
+    """The findings in `folder`, by the names of their analyses.
+
+    Args:
+        folder: a study's, or any other.
+        except_for: name of an analysis whose findings are not read.
 
     Raises:
         ConfigError: if a file there cannot be read.
     """
-    return [_read(path) for path in sorted((folder / FOLDER).glob("*.json"))]
+    paths = sorted((folder / FOLDER).glob("*.json"))
+    return [_read(path) for path in paths if path.stem != except_for]
 
 
 def _read(path: Path) -> Findings:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        values = Values(**found.pop("values"))
-        return Findings(**found, values=values)
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        result = AnalysisResult(**facts.pop("values"))
+        return Findings(**facts, result=result)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise ConfigError(
-            f"{path} cannot be read as what an analysis found ({error}). Remove it, or run the "
-            "analysis again."
+            f"{path} cannot be read as what an analysis found ({reason}). Run the analysis again, "
+            "or move the file elsewhere."
         ) from None
 
 
@@ -164,6 +179,35 @@ def sections(folder: Path, records: Sequence[RunRecord]) -> list[Section]:
     """A section for each analysis in a study's folder.
 
     Raises:
-        ConfigError: if a file there cannot be read, or is of an analysis that there is not.
+        ConfigError: if a file there cannot be read, or is of an analysis that does not exist.
     """
-    return [found.section(records) for found in read_findings(folder)]
+    return [findings.section(records) for findings in read_findings(folder)]
+
+
+def write_page(findings: Findings, folder: Path, records: Sequence[RunRecord] = ()) -> Path:
+    """Writes `analyses/NAME.html` under `folder`, a page that needs no other file.
+
+    Args:
+        findings: what is shown.
+        folder: a study's, or any other.
+        records: the runs of that study.
+    """
+    from totune.report.write import write_document
+
+    section = findings.section(records)
+    about = dict(findings.about)
+    versions, title = about.pop("versions", {}), str(about.pop("data", "") or section.title)
+    about.pop("created_at", None)
+    setup = (
+        fact_table("Options", findings.options),
+        fact_table("Input", about),
+        fact_table("Versions", versions),
+    )
+    answer = Answer(section.paragraphs[0] if section.paragraphs else section.title)
+    body = replace(section, paragraphs=section.paragraphs[1:])
+    shown = (body, Section("Setup", tables=tuple(table for table in setup if table.rows)))
+    made = f"{MADE_BY} {versions.get('totune', '')}".strip()
+    subtitle = " · ".join(filter(None, (findings.analysis, str(about.get("model") or ""))))
+    path = folder / FOLDER / f"{findings.analysis}.html"
+    write_document(path, Document(title, subtitle, answer, shown, made))
+    return path

@@ -1,67 +1,39 @@
 """Cost of labels: what each strategy scores with few training rows, with more, with all."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from totune.analyses.base import ANALYSES, Analysis, Values
-from totune.analyses.drawing.label_section import label_section
-from totune.analyses.findings import SIZES
-from totune.analyses.measuring import label_gains
-from totune.analyses.measuring.known import finite
-from totune.data.splits import shrink
+from totune.analyses.base import ANALYSES, Analysis, AnalysisResult, Rows, finite
+from totune.analyses.inputs.learning_curves import LearningCurveSetup, SizedRun, run_size
+from totune.analyses.label_cost_section import BEST, label_section
 from totune.errors import ConfigError, DataError
-from totune.metrics import METRICS
+from totune.metrics import METRICS, Metric
 from totune.progress import Progress
-from totune.registry import build
 from totune.report.document import Section
-from totune.runs.config import Candidate
-from totune.runs.context import Context
-from totune.runs.prepare import Settings, prepare
 from totune.runs.records import RunRecord
-from totune.runs.run import Run, Runs, configure
-from totune.runs.runner import Runner, check_plans, tokenize_splits
-from totune.runs.store import Store
-from totune.strategies.base import Count, Strategy
-from totune.strategies.coverage import trained_names
 
-DEFAULTS = ("feature-extraction", "fine-tuning")
-WORDS = ("tf-idf", "most-frequent-tag")  # the baseline of texts, and of tagged words
+if TYPE_CHECKING:
+    from totune.runs.context import Context
 
+PAIR = ("feature-extraction", "fine-tuning")
+NAME = f"{PAIR[1]} over {PAIR[0]}"
 
-@dataclass(frozen=True)
-class Bench:
-    """What the runs of learning curves share.
-
-    Attributes:
-        context: data, encoder, cache; all its training rows are the largest size.
-        settings: head and options; which strategies and seeds, the analysis says.
-        folder: where records are kept, under `sizes/N`. Finished runs of a study in it count as
-            done.
-    """
-
-    context: Context
-    settings: Settings
-    folder: Path
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A run with so many training rows, and its test predictions; None where it failed."""
-
-    size: int
-    rows: int
-    record: RunRecord
-    arrays: Mapping[str, NDArray[Any]] | None
+Arrays = Mapping[str, NDArray[Any]]
+ScoredRuns = Sequence[tuple[float, Arrays]]  # dev score and test predictions of each seed
+RunsBySize = dict[tuple[int, str], list[tuple[float, Arrays]]]  # (size, strategy) -> runs
+AtLeastOne = Annotated[int, Field(ge=1)]
 
 
 @ANALYSES.register("label-cost")
 @dataclass(frozen=True)
-class LabelCost(Analysis[Bench]):
+class LabelCost(Analysis[LearningCurveSetup]):
     """Learning curves over sizes of the training set: where does tuning begin to pay?
 
     Wang et al. 2019 and Hart both end on this question. Each seed draws its own rows, stratified,
@@ -71,56 +43,53 @@ class LabelCost(Analysis[Bench]):
 
     Attributes:
         sizes: training rows, or `all`; those that the data does not have are left out.
-        strategies: those that are compared, baselines too; none for tf-idf (for tagging:
+        strategies: strategies that are compared, baselines too; none for tf-idf (for tagging:
             most-frequent-tag), feature-extraction and fine-tuning.
-        seeds: how many, or which.
+        seeds: number of seeds, or the seeds themselves.
     """
 
     title: ClassVar[str] = "Cost of labels"
 
-    sizes: Annotated[tuple[Count | Literal["all"], ...], Field(min_length=1)] = (
+    sizes: Annotated[tuple[AtLeastOne | Literal["all"], ...], Field(min_length=1)] = (
         *(100, 300, 1000, 3000),
         "all",
     )
     strategies: tuple[str, ...] | None = None
-    seeds: Count | tuple[int, ...] = 3
+    seeds: AtLeastOne | tuple[int, ...] = 3
 
-    def run(self, material: Bench, progress: Progress) -> Values:
+    def run(self, inputs: LearningCurveSetup, progress: Progress) -> AnalysisResult:
         """Runs what has no finished record yet.
 
         Raises:
             ConfigError: if no size fits the data, or a strategy does not fit encoder and task.
             DataError: if every run failed.
         """
-        context = material.context
-        sizes = self._fitting(context, progress)
-        members, seeds = self._members(context, material.settings)
-        runs = configure(members, seeds[:1], context)
-        check_plans(runs, context)
-        tokenize_splits(runs, context)
-        untuned = [run.label for run in runs if not _tunes(run, context)]
-        found = [
-            measured
+        sizes = self._fitting_sizes(inputs, progress)
+        candidates, seeds = inputs.candidates(self.strategies, self.seeds)
+        untuned = inputs.untuned(candidates, seeds[0])
+        runs = [
+            run
             for size in sizes
             for seed in seeds
-            for measured in _measure(size, seed, members, material)
+            for run in run_size(size, seed, candidates, inputs)
         ]
-        if all(measured.arrays is None for measured in found):
-            raise DataError(f"No run finished. The first one's message: {found[0].record.error}")
-        return _values(found, untuned, context)
+        if all(run.arrays is None for run in runs):
+            raise DataError(f"No run finished. The first one's message: {runs[0].record.error}")
+        return _result(runs, untuned, inputs.context)
 
-    def section(self, values: Values, records: Sequence[RunRecord]) -> Section:
-        return label_section(self.title, values.rows, values.facts)
+    def section(self, result: AnalysisResult, records: Sequence[RunRecord]) -> Section:
+        """Where tuning begins to pay, as sentences, tables and learning curves."""
+        return label_section(self.title, result.rows, result.facts)
 
-    def _fitting(self, context: Context, progress: Progress) -> list[int]:
+    def _fitting_sizes(self, setup: LearningCurveSetup, progress: Progress) -> list[int]:
         """The sizes that the data has, ascending."""
-        most, least = len(context.dataset.train), _least(context)
+        most, least = len(setup.context.dataset.train), setup.smallest_size
         asked = {most if size == "all" else size for size in self.sizes}
         kept = sorted(size for size in asked if least <= size <= most)
         if not kept:
             raise ConfigError(
                 f"None of the sizes {', '.join(map(str, self.sizes))} fits: there are {most:,} "
-                f"training rows, and at least {least} are needed. Name others with --sizes."
+                f"training rows, and at least {least} are needed. Choose others with sizes."
             )
         for size in sorted(asked - set(kept)):
             progress.say(
@@ -128,141 +97,128 @@ class LabelCost(Analysis[Bench]):
             )
         return kept
 
-    def _members(self, context: Context, settings: Settings) -> tuple[list[Candidate], list[int]]:
-        names = self.strategies or (WORDS[context.task.per_word], *DEFAULTS)
-        chosen = replace(settings, strategies=names, seeds=self.seeds)
-        columns = context.dataset.columns
-        return chosen.check(columns.task, pairs=columns.pair is not None), chosen.seed_list
 
-
-def open_bench(
-    data: str | Path, analysis: LabelCost, folder: Path, progress: Progress, **settings: Any
-) -> Bench:
-    """Reads data and encoder, after every fault of the settings was looked for.
-
-    Args:
-        data: as for `totune.compare`.
-        analysis: says which strategies and seeds.
-        folder: where records are kept.
-        progress: told of everything that goes on.
-        **settings: see `totune.runs.prepare.Settings`.
-
-    Raises:
-        TotuneError: as `totune.compare`.
-    """
-    names = analysis.strategies or (*WORDS, *DEFAULTS)  # the data tells which baseline it will be
-    asked = {**settings, "strategies": names, "seeds": analysis.seeds}
-    chosen = build(Settings, asked, "label-cost")
-    chosen.check()
-    return Bench(prepare(data, chosen, progress), chosen, folder)
-
-
-def subset(context: Context, size: int, seed: int) -> Context:
-    """The same with `size` training rows, drawn by `seed`.
-
-    Sets of one seed are nested: `shrink` takes the first rows of one stratified order.
-
-    Args:
-        context: with all training rows.
-        size: how many; whole documents are drawn where they are known, so that it is met nearly.
-        seed: fixes the order.
-    """
-    data = context.dataset
-    if size == len(data.train):
-        return context
-    share = size / len(data.train)
-    parts = shrink(data.splits(), data.columns.task, share, seed)
-    return context.with_splits({"train": parts["train"]})
-
-
-def _least(context: Context) -> int:
-    """A row per class; two for scores and tags."""
-    return context.task.outputs if context.task.name == "classification" else 2
-
-
-def _tunes(run: Run, context: Context) -> bool:
-    """Whether a method trains something inside the encoder."""
-    if not isinstance(run.method, Strategy):
-        return False
-    model, plan = run.spec(context).check()
-    own = ("mixing.", "head.")  # the rest of a model is its encoder
-    return any(not name.startswith(own) for name in trained_names(model, plan))
-
-
-def _measure(
-    size: int, seed: int, members: Sequence[Candidate], bench: Bench
-) -> Iterator[Measured]:
-    """The runs of one size and seed; trained weights are of no further use and not kept."""
-    context = subset(bench.context, size, seed)
-    runs = configure(members, [seed], context)
-    stores = (Store(bench.folder), Store(bench.folder / SIZES / str(size)))
-    missing = [each for each in runs if _finished(each.fingerprint, stores) is None]
-    if missing:
-        bench.context.progress.say(f"{size:,} training rows, seed {seed}")
-    _execute(missing, context, stores[1])
-    for run in runs:
-        store = _finished(run.fingerprint, stores) or stores[1]
-        record = store.record(run.fingerprint)
-        assert record is not None, "it has just run"
-        arrays = store.predictions(record) if record.status == "finished" else None
-        yield Measured(size, len(context.dataset.train), record, arrays)
-
-
-def _execute(runs: Runs, context: Context, store: Store) -> None:
-    runner = Runner(context, store)
-    runner.drop_weights(runner.execute(runs))
-    context.devices.wait()  # all read what the main process wrote
-
-
-def _finished(fingerprint: str, stores: Sequence[Store]) -> Store | None:
-    """The store that has a finished record of a run."""
-    for store in stores:
-        record = store.record(fingerprint)
-        if record is not None and record.status == "finished":
-            return store
-    return None
-
-
-def _values(found: Sequence[Measured], untuned: Sequence[str], context: Context) -> Values:
+def _result(runs: Sequence[SizedRun], untuned: Sequence[str], context: "Context") -> AnalysisResult:
     metric = METRICS[context.settings.metric]
-    rows = [_row(measured, metric.name, untuned, context) for measured in found]
-    labels = list(dict.fromkeys(measured.record.strategy for measured in found))
-    runs: label_gains.Runs = {}
-    for measured, row in zip(found, rows, strict=True):
-        if measured.arrays is not None and row["test"] is not None:
-            runs.setdefault((measured.size, measured.record.strategy), []).append(
-                (row["dev"], measured.arrays)
-            )
-    gains = label_gains.gains(runs, labels, untuned, metric)
+    rows = [_row(run, metric.name, untuned, context) for run in runs]
+    labels = list(dict.fromkeys(run.record.strategy for run in runs))
+    usable: RunsBySize = {}
+    for run, row in zip(runs, rows, strict=True):
+        if run.arrays is not None and row["test"] is not None:
+            scored = usable.setdefault((run.size, run.record.strategy), [])
+            scored.append((row["dev"], run.arrays))
+    found = gains(usable, labels, untuned, metric)
     facts = {
         "metric": metric.name,
-        "sizes": sorted({measured.size for measured in found}),
+        "sizes": sorted({run.size for run in runs}),
         "strategies": labels,
         "untuned": list(untuned),
-        "seeds": len({measured.record.seed for measured in found}),
+        "seeds": len({run.record.seed for run in runs}),
         "train_rows": len(context.dataset.train),
         "test_rows": len(context.dataset.test),
-        "gains": gains,
-        "begins": label_gains.begins(gains),
+        "gains": found,
+        "begins": begins(found),
     }
-    return Values(rows, facts)
+    return AnalysisResult(rows, facts)
 
 
-def _row(
-    measured: Measured, metric: str, untuned: Sequence[str], context: Context
-) -> dict[str, Any]:
-    record, costs = measured.record, measured.record.costs
+def _row(run: SizedRun, metric: str, untuned: Sequence[str], context: "Context") -> dict[str, Any]:
+    record, costs = run.record, run.record.costs
     rows_per_step = record.config.get("settings", {}).get("train_batch_size", 1)
-    steps = len(record.epochs) * -(-measured.rows // rows_per_step) if record.epochs else None
+    steps = len(record.epochs) * -(-run.rows // rows_per_step) if record.epochs else None
     return {
         "strategy": record.strategy,
         "tuned": record.strategy not in untuned,
-        "size": measured.size,
-        "rows": measured.rows,
+        "size": run.size,
+        "rows": run.rows,
         "seed": record.seed,
         "dev": finite(record.dev.get(metric)),
         "test": finite(record.test.get(metric)),
         "seconds": None if costs is None else costs.train_seconds + costs.feature_seconds,
         "steps": None if context.settings.tokens_per_batch else steps,
         "trouble": record.error or record.degenerate,
+    }
+
+
+# What tuning gains over not tuning at each size
+
+
+def gains(
+    runs: RunsBySize, labels: Sequence[str], untuned: Sequence[str], metric: Metric
+) -> list[dict[str, Any]]:
+    """How much better a tuned strategy is than an untuned one, per size and pair.
+
+    Pairs are feature extraction with fine-tuning, and at each size the best tuned with the best
+    untuned strategy, chosen by their mean dev scores, unless they are those two at every size.
+
+    Args:
+        runs: dev score, targets [N] and predictions [N] of every usable run.
+        labels: of all strategies, in order.
+        untuned: labels of those that leave the encoder as it is.
+        metric: the metric that is compared.
+
+    Returns:
+        A mapping per size and pair with the gain in the metric's scale, positive where tuning is
+        better, and its 95% interval over seeds and test rows (see `totune.statistics.paired`);
+        the interval is None for one seed.
+    """
+    groups = untuned, [label for label in labels if label not in untuned]
+    named, best = [], []
+    for size in sorted({size for size, _ in runs}):
+        of_size = {label: found for (at, label), found in runs.items() if at == size}
+        if all(label in of_size for label in PAIR):
+            named.append({"pair": NAME, "size": size, **_gain(of_size, *PAIR, metric)})
+        one, other = (_best(of_size, group, metric) for group in groups)
+        if one is not None and other is not None:
+            best.append({"pair": BEST, "size": size, **_gain(of_size, one, other, metric)})
+    same = [(gain["untuned"], gain["tuned"]) for gain in best] == [PAIR] * len(named)
+    return named if same else named + best
+
+
+def begins(gains: Rows) -> list[dict[str, Any]]:
+    """Per pair, the smallest size at which tuning is credibly better.
+
+    Returns:
+        For each pair `size` (None where there is none), and `stays`: whether it is credibly better
+        at every larger size too.
+    """
+    found = []
+    for pair in dict.fromkeys(gain["pair"] for gain in gains):
+        own = [gain for gain in gains if gain["pair"] == pair]
+        better = [gain["low"] is not None and gain["low"] > 0 for gain in own]
+        first = better.index(True) if any(better) else None
+        size = None if first is None else own[first]["size"]
+        stays = first is not None and all(better[first:])
+        found.append({"pair": pair, "size": size, "stays": stays})
+    return found
+
+
+def _best(runs: Mapping[str, ScoredRuns], group: Sequence[str], metric: Metric) -> str | None:
+    """The strategy of a group with the best mean dev score."""
+
+    def score(label: str) -> float:
+        return metric.sign * fmean(dev for dev, _ in runs[label])
+
+    return max((label for label in group if label in runs), key=score, default=None)
+
+
+def _gain(
+    runs: Mapping[str, ScoredRuns], untuned: str, tuned: str, metric: Metric
+) -> dict[str, Any]:
+    from totune.statistics import paired_bootstrap
+
+    one, other = (
+        np.stack([arrays["predictions"] for _, arrays in runs[label]]) for label in (untuned, tuned)
+    )
+    arrays = runs[tuned][0][1]
+    classes = arrays["scores"].shape[-1] if "scores" in arrays else None
+    better, worse = (other, one) if metric.higher_is_better else (one, other)
+    found = paired_bootstrap(metric, arrays["targets"], better, worse, classes)
+    known = math.isfinite(found.low)
+    return {
+        "untuned": untuned,
+        "tuned": tuned,
+        "gain": found.difference,
+        "low": found.low if known else None,
+        "high": found.high if known else None,
     }

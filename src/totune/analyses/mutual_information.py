@@ -1,23 +1,24 @@
 """How many bits each block holds about the labels (Peters et al. 2019, Figure 2)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from totune.analyses.base import ANALYSES, Analysis, Values
-from totune.analyses.drawing.information_section import information_section
-from totune.analyses.materials.states import Pool, SplitName, States, Subject
-from totune.analyses.measuring.blocks import (
+from totune.analyses.base import ANALYSES, Analysis, AnalysisResult
+from totune.analyses.inputs.hidden_states import (
+    HiddenStates,
+    Pool,
     block_name,
     check_varied,
-    checked_vectors,
-    name_of,
-    sampled_rows,
+    finite_vectors,
+    sample_rows,
 )
+from totune.analyses.mutual_information_section import information_section
+from totune.data.examples import SplitName
 from totune.errors import DataError
 from totune.information import Edge, NearestNeighbours, label_entropy
 from totune.information.edge import LEAST_ROWS
@@ -25,14 +26,29 @@ from totune.information.neighbours import COMPONENTS, principal_components
 from totune.progress import Progress
 from totune.report.document import Section
 from totune.runs.records import RunRecord
-from totune.tasks.regression import Regression
 
 EstimatorName = Literal["edge", "neighbours"]
 
 
+class _Estimator(NamedTuple):
+    """One way to estimate information.
+
+    Attributes:
+        name: as options call it.
+        draws: estimates whose mean is taken.
+        reduce: hidden states [N, H] to what is read, computed once for all labels.
+        bits: an estimate from reduced states [N, H'], labels [N] and the number of the draw.
+    """
+
+    name: EstimatorName
+    draws: int
+    reduce: Callable[[NDArray[Any]], NDArray[Any]]
+    bits: Callable[[NDArray[Any], NDArray[Any], int], float]
+
+
 @ANALYSES.register("mutual-information")
 @dataclass(frozen=True)
-class MutualInformation(Analysis[States]):
+class MutualInformation(Analysis[HiddenStates]):
     """Mutual information I(H; Y) in bits between each block's hidden states and the labels.
 
     By EDGE (Noshad et al. 2018) with its default options on the pooled states of dev, as Peters et
@@ -43,14 +59,14 @@ class MutualInformation(Analysis[States]):
 
     Attributes:
         estimators: `edge`, `neighbours` on principal components, or both; the first decides.
-        passes: of EDGE: 2, its default, widens its cells where a first pass finds little, so that
-            little becomes none; 1 does not.
-        draws: of EDGE's random projections, and of permutations; an estimate is their mean. The
-            first projection is the authors' own.
-        pooling: of a text's tokens: `mean`, `max`, or the first (`cls`).
-        split: whose rows are looked at.
-        max_rows: the most of them, drawn at random. Estimates shift with the number of rows.
-        seed: of the drawn rows, the permutations, the noise, the projections after the first.
+        passes: number of passes of EDGE: 2, its default, widens its cells where a first pass finds
+            little, so that little becomes none; 1 does not.
+        draws: number of EDGE's random projections, and of permutations; an estimate is their mean.
+            The first projection is the authors' own.
+        pooling: how a text's tokens become one vector: `mean`, `max`, or the first (`cls`).
+        split: the split whose rows are used.
+        max_rows: largest number of them, drawn at random. Estimates shift with the number of rows.
+        seed: seed of the drawn rows, the permutations, the noise, the projections after the first.
     """
 
     title: ClassVar[str] = "Information about the labels in each layer"
@@ -64,7 +80,7 @@ class MutualInformation(Analysis[States]):
     max_rows: Annotated[int, Field(ge=LEAST_ROWS)] = 5_000
     seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
 
-    def run(self, material: States, progress: Progress) -> Values:
+    def run(self, inputs: HiddenStates, progress: Progress) -> AnalysisResult:
         """Estimates for every block of every subject.
 
         Returns:
@@ -75,37 +91,45 @@ class MutualInformation(Analysis[States]):
             ConfigError: if the encoder has no token that `pooling` reads.
             DataError: if labels or hidden states allow no estimate.
         """
-        kept, labels = self._labels(material, progress)
-        scores = isinstance(material.task, Regression)
-        estimators = self._estimators(scores)
+        kept, labels = self._labels(inputs, progress)
+        has_classes = inputs.task.name != "regression"
+        estimators = [self._estimator(name, has_classes) for name in dict.fromkeys(self.estimators)]
         rows: list[dict[str, Any]] = []
-        for subject in material.subjects():
-            vectors = checked_vectors(material, subject, self.split, self.pooling, kept)
-            rows += self._rows(subject, vectors, labels, estimators, progress)
-        rows += self._null_rows(vectors.shape, labels, estimators, progress)
+        for subject in inputs.subjects():
+            vectors = finite_vectors(inputs, subject, self.split, self.pooling, kept)
+            own = {"subject": subject.label, "seed": subject.seed}
+            with progress.bar(f"information, {subject}", vectors.shape[1]) as bar:
+                for found in self._subject_rows(vectors, labels, estimators):
+                    rows += [own | row for row in found]
+                    bar.advance()
+        with progress.bar("information, random representations", vectors.shape[1]) as bar:
+            for found in self._noise_rows(vectors.shape, labels, estimators):
+                rows += [{"subject": None, "seed": None} | row for row in found]
+                bar.advance()
         facts = {
-            "depth": material.depth,
+            "depth": inputs.depth,
             "pooling": self.pooling,
             "split": self.split,
             "rows": len(kept),
             "passes": self.passes,
             "components": COMPONENTS,
             "estimators": [estimator.name for estimator in estimators],
-            "entropy": None if scores else label_entropy(labels),
-            "classes": None if scores else len(np.unique(labels)),
-            "told_apart": None if scores else _told_apart(labels),
+            "entropy": label_entropy(labels) if has_classes else None,
+            "classes": len(np.unique(labels)) if has_classes else None,
+            "told_apart": _distinguished_classes(labels) if has_classes else None,
         }
-        return Values(rows, facts)
+        return AnalysisResult(rows, facts)
 
-    def section(self, values: Values, records: Sequence[RunRecord]) -> Section:
-        return information_section(self.title, values, records)
+    def section(self, result: AnalysisResult, records: Sequence[RunRecord]) -> Section:
+        """The finding of the first estimator, its checks, then what the other one says."""
+        return information_section(self.title, result, records)
 
     def _labels(
-        self, material: States, progress: Progress
+        self, states: HiddenStates, progress: Progress
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """Rows of the split that are looked at, and their targets."""
-        every, task = material.targets(self.split), material.task
-        kept, unseen = sampled_rows(every, task, self.max_rows, self.seed)
+        """Rows of the split that are used, and their targets."""
+        every, task = states.targets(self.split), states.task
+        kept, unseen = sample_rows(every, task, self.max_rows, self.seed)
         if unseen:
             progress.warn(
                 f"{unseen:,} of {len(every):,} rows of {self.split} have a label that no row of "
@@ -122,59 +146,55 @@ class MutualInformation(Analysis[States]):
         check_varied(every[kept], task, self.split)
         return kept, every[kept]
 
-    def _estimators(self, scores: bool) -> list["_Estimator"]:
-        known: dict[EstimatorName, _Estimator] = {
-            "edge": _Edge(self.passes, self.draws, self.seed),
-            "neighbours": _Neighbours(scores, self.seed),
-        }
-        return [known[name] for name in dict.fromkeys(self.estimators)]
+    def _estimator(self, name: EstimatorName, has_classes: bool) -> _Estimator:
+        def edge(x: NDArray[Any], y: NDArray[Any], draw: int) -> float:
+            # The first draw is the authors' own whatever the seed, to compare with others'.
+            seed = Edge().seed + (draw + 1_000 * self.seed if draw else 0)
+            return Edge(passes=self.passes, seed=seed % 2**32).estimate(x, y)
 
-    def _rows(
-        self,
-        subject: Subject,
-        vectors: NDArray[np.float32],
-        labels: NDArray[Any],
-        estimators: Sequence["_Estimator"],
-        progress: Progress,
-    ) -> Iterator[dict[str, Any]]:
-        """Of one subject: with its labels, and with permuted ones."""
-        whose = {"subject": subject.label, "seed": subject.seed}
-        with progress.bar(f"information, {name_of(subject)}", vectors.shape[1]) as bar:
-            for block in range(vectors.shape[1]):
-                for estimator in estimators:
-                    states = estimator.reduced(vectors[:, block])
-                    for what in ("labels", "random labels"):
-                        yield whose | self._row(estimator, states, labels, what, block)
-                bar.advance()
+        def neighbours(x: NDArray[Any], y: NDArray[Any], _: int) -> float:
+            found = NearestNeighbours(n_components=None, seed=self.seed)
+            return found.with_labels(x, y) if has_classes else found.with_numbers(x, y)
 
-    def _null_rows(
-        self,
-        shape: tuple[int, ...],
-        labels: NDArray[Any],
-        estimators: Sequence["_Estimator"],
-        progress: Progress,
-    ) -> Iterator[dict[str, Any]]:
-        """Gaussian noise of the shape of the states [N, L + 1, H], with permuted labels."""
-        whose = {"subject": None, "seed": None}
+        if name == "edge":
+            return _Estimator(name, self.draws, lambda x: x, edge)
+        # Nothing is drawn but noise that breaks ties, so that one draw is enough.
+        return _Estimator(name, 1, principal_components, neighbours)
+
+    def _subject_rows(
+        self, vectors: NDArray[np.float32], labels: NDArray[Any], estimators: Sequence[_Estimator]
+    ) -> Iterator[list[dict[str, Any]]]:
+        """The rows of each block of states [N, L + 1, H]: with its labels, and permuted ones."""
+        for block in range(vectors.shape[1]):
+            reduced = [(each, each.reduce(vectors[:, block])) for each in estimators]
+            yield [
+                self._row(estimator, states, labels, kind, block)
+                for estimator, states in reduced
+                for kind in ("labels", "random labels")
+            ]
+
+    def _noise_rows(
+        self, shape: tuple[int, ...], labels: NDArray[Any], estimators: Sequence[_Estimator]
+    ) -> Iterator[list[dict[str, Any]]]:
+        """The rows of Gaussian noise of the shape of states [N, L + 1, H], with permuted labels."""
         generator = np.random.default_rng([self.seed, 0])
-        with progress.bar("information, random representations", shape[1]) as bar:
-            for block in range(shape[1]):
-                noise = generator.standard_normal((shape[0], shape[2]), dtype=np.float32)
-                for estimator in estimators:
-                    x, what = estimator.reduced(noise), "random representations"
-                    yield whose | self._row(estimator, x, labels, what, block)
-                bar.advance()
+        for block in range(shape[1]):
+            noise = generator.standard_normal((shape[0], shape[2]), dtype=np.float32)
+            yield [
+                self._row(each, each.reduce(noise), labels, "random representations", block)
+                for each in estimators
+            ]
 
     def _row(
         self,
-        estimator: "_Estimator",
+        estimator: _Estimator,
         x: NDArray[Any],
         labels: NDArray[Any],
-        what: str,
+        kind: str,
         block: int,
     ) -> dict[str, Any]:
-        """The mean over draws; but for the labels themselves each permutes them anew."""
-        real, bits = what == "labels", []
+        """The mean over draws, each of which permutes the labels anew unless they are the kind."""
+        real, bits = kind == "labels", []
         for draw in range(estimator.draws if real else self.draws):
             generator = np.random.default_rng([self.seed, 1, block, draw])
             bits.append(estimator.bits(x, labels if real else generator.permutation(labels), draw))
@@ -182,53 +202,12 @@ class MutualInformation(Analysis[States]):
             "block": block,
             "name": block_name(block),
             "estimator": estimator.name,
-            "what": what,
+            "what": kind,
             "bits": float(np.mean(bits)),
             "spread": float(np.std(bits, ddof=1)) if len(bits) > 1 else None,
         }
 
 
-def _told_apart(labels: NDArray[Any]) -> int:
+def _distinguished_classes(labels: NDArray[Any]) -> int:
     """Cells that EDGE's first pass puts classes into: fewer where many classes are rare."""
     return int(Edge().project(labels, labels)[1].cells(1.0, 0).max()) + 1
-
-
-@dataclass(frozen=True)
-class _Edge:
-    """EDGE with its default options but passes and seed."""
-
-    passes: Literal[1, 2]
-    draws: int
-    seed: int
-
-    name: ClassVar[EstimatorName] = "edge"
-
-    def reduced(self, x: NDArray[np.float32]) -> NDArray[Any]:
-        return x
-
-    def bits(self, x: NDArray[Any], y: NDArray[Any], draw: int) -> float:
-        # The first draw is the authors' own whatever the seed: it is what others compare with.
-        seed = Edge().seed + (draw + 1_000 * self.seed if draw else 0)
-        return Edge(passes=self.passes, seed=seed % 2**32).estimate(x, y)
-
-
-@dataclass(frozen=True)
-class _Neighbours:
-    """Nearest neighbours on principal components; nothing is drawn but noise that breaks ties."""
-
-    scores: bool
-    seed: int
-
-    name: ClassVar[EstimatorName] = "neighbours"
-    draws: ClassVar[int] = 1
-
-    def reduced(self, x: NDArray[np.float32]) -> NDArray[Any]:
-        """The principal components that the estimator reads, found once for all labels."""
-        return principal_components(x)
-
-    def bits(self, x: NDArray[Any], y: NDArray[Any], draw: int) -> float:
-        estimator = NearestNeighbours(n_components=None, seed=self.seed)
-        return estimator.with_numbers(x, y) if self.scores else estimator.with_labels(x, y)
-
-
-_Estimator = _Edge | _Neighbours

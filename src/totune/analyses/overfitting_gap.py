@@ -1,26 +1,31 @@
 """How far train runs ahead of dev, and where the gap rule would stop (Wang et al. 2019)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from totune.analyses.base import ANALYSES, Analysis, Values
-from totune.analyses.drawing.gap_section import gap_section
-from totune.analyses.measuring.known import finite, mean
+from pydantic import Field
+
+from totune.analyses.base import (
+    ANALYSES,
+    Analysis,
+    AnalysisResult,
+    Rows,
+    finite,
+    mean_of_known,
+)
+from totune.analyses.overfitting_gap_section import gap_section
 from totune.errors import DataError
 from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.report.document import Section
-from totune.report.groups import by_strategy
-from totune.report.phase_figure import phases_of
 from totune.runs.records import EpochRecord, RunRecord, StudyInfo
-from totune.strategies.base import Count, Decay
 from totune.strategies.phases import Gap, Scores
 
 StudyRuns = tuple[StudyInfo, Sequence[RunRecord]]
-Found = Mapping[str, Any]
+PhaseRows = list[dict[str, Any]]  # a row per epoch of one phase of one run
 
 
 @ANALYSES.register("overfitting-gap")
@@ -30,38 +35,40 @@ class OverfittingGap(Analysis[StudyRuns]):
 
     Heavy networks over-fit frozen features, and training should stop while train and dev still
     differ little (Wang et al. 2019, Discussions). The rule is the one of stack-and-finetune's first
-    phase, asked here of every phase of every strategy.
+    phase, applied here to every phase of every strategy.
 
     Attributes:
         tolerance: how far train may lead dev, in the metric's own scale; errors without an upper
             bound need one of their own.
-        gap_patience: so many epochs in a row above the tolerance end a phase.
-        patience: so many epochs without a better dev score do, too.
+        gap_patience: number of epochs in a row above the tolerance that ends a phase.
+        patience: number of epochs without a better dev score that ends a phase, too.
     """
 
     title: ClassVar[str] = "Over-fitting gap"
     reads_runs: ClassVar[bool] = True
 
-    tolerance: Decay = Gap.tolerance
-    gap_patience: Count = Gap.gap_patience
-    patience: Count = Gap.patience
+    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Gap.tolerance
+    gap_patience: Annotated[int, Field(ge=1)] = Gap.gap_patience
+    patience: Annotated[int, Field(ge=1)] = Gap.patience
 
-    def run(self, material: StudyRuns, progress: Progress) -> Values:
+    def run(self, inputs: StudyRuns, progress: Progress) -> AnalysisResult:
         """Reads the gap from records; nothing is trained.
 
         Args:
-            material: a study and its runs.
+            inputs: a study and its runs.
             progress: not used: this takes no time.
 
         Returns:
-            A row per epoch. `gap` is how much better train is than dev; `dropout_off` tells whether
+            A row per epoch. `gap` is how much better train is than dev; `dropout_off` says whether
             train was measured after the epoch, as dev, or while it trained; `rule` is why the gap
             rule would end the phase there, "" where it would not.
 
         Raises:
             DataError: if no usable run trained in epochs.
         """
-        info, records = material
+        from totune.report.groups import by_strategy
+
+        info, records = inputs
         groups = by_strategy(info, records)
         runs = [run for group in groups for run in group.usable if run.epochs]
         if not runs:
@@ -73,162 +80,117 @@ class OverfittingGap(Analysis[StudyRuns]):
             "metric": info.metric,
             "order": [group.strategy for group in groups],
             **asdict(self),
-            "strategies": [_strategy(list(same)) for _, same in groupby(phases, _by_strategy)],
-            "phases": _summaries(phases),
+            "strategies": [
+                _strategy_summary([row for phase in own for row in phase])
+                for _, own in groupby(phases, lambda phase: phase[0]["strategy"])
+            ],
+            "phases": _phase_summaries(phases, METRICS[info.metric].sign),
         }
-        return Values([asdict(row) for phase in phases for row in phase.epochs], facts)
+        return AnalysisResult([row for phase in phases for row in phase], facts)
 
-    def section(self, values: Values, records: Sequence[RunRecord]) -> Section:
-        return gap_section(self.title, values)
+    def section(self, result: AnalysisResult, records: Sequence[RunRecord]) -> Section:
+        """The gap in words, as tables, and by epoch."""
+        return gap_section(self.title, result)
 
-    def _phases(self, run: RunRecord, metric: str) -> "Iterator[_Phase]":
-        for place, (name, epochs) in enumerate(phases_of(run), start=1):
-            known = [_Scored.of(epoch, metric) for epoch in epochs]
-            at, why = self._stop(known, metric)
-            rows = tuple(
-                _Epoch(
-                    strategy=run.strategy,
-                    seed=run.seed,
-                    place=place,
-                    phase=name,
-                    epoch=epoch.epoch,
-                    epoch_in_phase=number,
-                    train=scored.train,
-                    dev=scored.dev,
-                    gap=scored.gap(metric),
-                    dropout_off=scored.dropout_off,
-                    kept=epoch.epoch == run.best_epoch,
-                    rule=why if number == at else "",
-                )
-                for number, (epoch, scored) in enumerate(zip(epochs, known, strict=True), start=1)
-            )
-            yield _Phase(rows, at, METRICS[metric].sign)
+    def _phases(self, run: RunRecord, metric: str) -> list[PhaseRows]:
+        found = groupby(run.epochs, lambda epoch: epoch.phase)
+        return [
+            self._phase(run, place, list(epochs), metric)
+            for place, (_, epochs) in enumerate(found, start=1)
+        ]
 
-    def _stop(self, epochs: "Sequence[_Scored]", metric: str) -> tuple[int | None, str]:
-        """The epoch, from 1, after which the rule would end a phase, and why; None if none."""
+    def _phase(
+        self, run: RunRecord, place: int, epochs: Sequence[EpochRecord], metric: str
+    ) -> PhaseRows:
         sign = METRICS[metric].sign
-        rule = Gap(len(epochs) + 1, self.tolerance, self.gap_patience, self.patience)
+        rows = []
+        for number, epoch in enumerate(epochs, start=1):
+            train = finite((epoch.train_after or epoch.train).get(metric))
+            dev = finite(epoch.dev.get(metric))
+            row = {
+                "strategy": run.strategy,
+                "seed": run.seed,
+                "place": place,
+                "phase": epoch.phase,
+                "epoch": epoch.epoch,
+                "epoch_in_phase": number,
+                "train": train,
+                "dev": dev,
+                "gap": None if train is None or dev is None else sign * (train - dev),
+                "dropout_off": bool(epoch.train_after),
+                "kept": epoch.epoch == run.best_epoch,
+                "rule": "",
+            }
+            rows.append(row)
+        self._apply_rule(rows, sign)
+        return rows
+
+    def _apply_rule(self, rows: PhaseRows, sign: int) -> None:
+        """Writes why the rule would end a phase beside the epoch after which it would."""
+        rule = Gap(len(rows) + 1, self.tolerance, self.gap_patience, self.patience)
         train: list[float] = []
         dev: list[float] = []
-        for epoch in epochs:
-            if epoch.train is None or epoch.dev is None:
-                return None, ""
-            train.append(sign * epoch.train)
-            dev.append(sign * epoch.dev)
-            why = rule.ends(Scores(dev, train))
-            if why:
-                return len(dev), why
-        return None, ""
+        for row in rows:
+            if row["gap"] is None:
+                return
+            train.append(sign * row["train"])
+            dev.append(sign * row["dev"])
+            row["rule"] = rule.ends(Scores(dev, train))
+            if row["rule"]:
+                return
 
 
-@dataclass(frozen=True)
-class _Scored:
-    """One epoch by one metric; None where it is not known."""
-
-    train: float | None
-    dev: float | None
-    dropout_off: bool
-
-    @classmethod
-    def of(cls, epoch: EpochRecord, metric: str) -> "_Scored":
-        train = epoch.train_after or epoch.train
-        return cls(
-            finite(train.get(metric)), finite(epoch.dev.get(metric)), bool(epoch.train_after)
-        )
-
-    def gap(self, metric: str) -> float | None:
-        """How much better train is than dev."""
-        if self.train is None or self.dev is None:
-            return None
-        return METRICS[metric].sign * (self.train - self.dev)
-
-
-@dataclass(frozen=True)
-class _Epoch:
-    """A row: an epoch, counted over the run and in its phase, which has its place in the plan."""
-
-    strategy: str
-    seed: int
-    place: int
-    phase: str
-    epoch: int
-    epoch_in_phase: int
-    train: float | None
-    dev: float | None
-    gap: float | None
-    dropout_off: bool
-    kept: bool
-    rule: str
-
-
-@dataclass(frozen=True)
-class _Phase:
-    """One phase of one run.
-
-    Attributes:
-        stop: the epoch, from 1, after which the rule would end it.
-        sign: of the metric.
-    """
-
-    epochs: tuple[_Epoch, ...]
-    stop: int | None
-    sign: int
-
-    def best(self, until: int | None = None) -> float | None:
-        """The best dev score of the first epochs, or of all."""
-        known = [epoch.dev for epoch in self.epochs[:until] if epoch.dev is not None]
-        return max(known, key=lambda dev: self.sign * dev, default=None)
-
-    @property
-    def cost(self) -> float | None:
-        """How much of the best dev score comes only after the stop."""
-        if self.stop is None:
-            return None
-        best, until = self.best(), self.best(self.stop)
-        return None if best is None or until is None else abs(best - until)
-
-
-def _by_strategy(phase: _Phase) -> str:
-    return phase.epochs[0].strategy
-
-
-def _strategy(phases: Sequence[_Phase]) -> dict[str, Any]:
+def _strategy_summary(rows: Rows) -> dict[str, Any]:
     """Means over the runs of a strategy."""
-    epochs = [epoch for phase in phases for epoch in phase.epochs]
-    lasts = {epoch.seed: epoch for epoch in epochs}
+    last_epochs = {row["seed"]: row for row in rows}
     return {
-        "strategy": epochs[0].strategy,
-        "runs": len(lasts),
-        "kept_gap": mean([epoch.gap for epoch in epochs if epoch.kept]),
-        "last_gap": mean([epoch.gap for epoch in lasts.values()]),
-        "dropout_off": sum(epoch.dropout_off for epoch in epochs) / len(epochs),
+        "strategy": rows[0]["strategy"],
+        "runs": len(last_epochs),
+        "kept_gap": mean_of_known([row["gap"] for row in rows if row["kept"]]),
+        "last_gap": mean_of_known([row["gap"] for row in last_epochs.values()]),
+        "dropout_off": sum(row["dropout_off"] for row in rows) / len(rows),
     }
 
 
-def _summaries(phases: Sequence[_Phase]) -> list[dict[str, Any]]:
+def _phase_summaries(phases: Sequence[PhaseRows], sign: int) -> list[dict[str, Any]]:
     """Means over runs, for each phase of each strategy."""
-    same: dict[tuple[str, int], list[_Phase]] = {}
-    for phase in phases:
-        first = phase.epochs[0]
-        same.setdefault((first.strategy, first.place), []).append(phase)
-    return [_summary(found) for found in same.values()]
+    runs: dict[tuple[str, int], list[PhaseRows]] = {}
+    for rows in phases:
+        runs.setdefault((rows[0]["strategy"], rows[0]["place"]), []).append(rows)
+    return [_phase_summary(found, sign) for found in runs.values()]
 
 
-def _summary(phases: Sequence[_Phase]) -> dict[str, Any]:
-    first = phases[0].epochs[0]
-    stopped = [phase for phase in phases if phase.stop is not None]
+def _phase_summary(runs: Sequence[PhaseRows], sign: int) -> dict[str, Any]:
+    """Means over the runs of one phase; of what holds at its stop, over those that have one."""
+    stops = [row for rows in runs for row in rows if row["rule"]]
+    stopped = [rows for rows in runs if any(row["rule"] for row in rows)]
+    best = [_best_dev(rows, sign) for rows in stopped]
+    until = [
+        _best_dev(rows[: stop["epoch_in_phase"]], sign)
+        for rows, stop in zip(stopped, stops, strict=True)
+    ]
     return {
-        "strategy": first.strategy,
-        "phase": first.phase,
-        "runs": len(phases),
-        "epochs": fmean(len(phase.epochs) for phase in phases),
-        "longest": max(len(phase.epochs) for phase in phases),
+        "strategy": runs[0][0]["strategy"],
+        "phase": runs[0][0]["phase"],
+        "runs": len(runs),
+        "epochs": fmean(len(rows) for rows in runs),
+        "longest": max(len(rows) for rows in runs),
         "stopped": len(stopped),
-        "stop": mean([phase.stop for phase in stopped]),
-        "gap_there": mean([phase.epochs[phase.stop - 1].gap for phase in stopped if phase.stop]),
-        "dev_there": mean([phase.epochs[phase.stop - 1].dev for phase in stopped if phase.stop]),
-        "best_dev": mean([phase.best() for phase in stopped]),
-        "cost": mean([phase.cost for phase in stopped]),
-        "why": [phase.epochs[phase.stop - 1].rule for phase in stopped if phase.stop],
-        "dropout_off": all(epoch.dropout_off for phase in phases for epoch in phase.epochs),
+        "stop": mean_of_known([stop["epoch_in_phase"] for stop in stops]),
+        "gap_there": mean_of_known([stop["gap"] for stop in stops]),
+        "dev_there": mean_of_known([stop["dev"] for stop in stops]),
+        "best_dev": mean_of_known(best),
+        # How much of the best dev score comes only after the stop.
+        "cost": mean_of_known([_apart(*both) for both in zip(best, until, strict=True)]),
+        "why": [stop["rule"] for stop in stops],
+        "dropout_off": all(row["dropout_off"] for rows in runs for row in rows),
     }
+
+
+def _best_dev(rows: Sequence[Mapping[str, Any]], sign: int) -> float | None:
+    known = [row["dev"] for row in rows if row["dev"] is not None]
+    return max(known, key=lambda dev: sign * dev, default=None)
+
+
+def _apart(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else abs(one - other)

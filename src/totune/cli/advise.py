@@ -64,21 +64,21 @@ def run(
 ) -> None:
     """Forecast from cheap signals which way of adapting will win, and say what to compare."""
     from totune.analyses.findings import analyse
-    from totune.analyses.forecast import Forecast, Outlook
-    from totune.analyses.materials.corpora import Reading, read_reference
+    from totune.analyses.forecast import FamilyForecast, ForecastInputs
+    from totune.analyses.inputs.corpora import TextColumns, read_reference
     from totune.cli.progress import RichProgress
     from totune.registry import build
 
-    analysis = build(Forecast, parse_assignments(set or []), "analysis forecast")
+    analysis = build(FamilyForecast, parse_assignments(set or []), "analysis forecast")
     with RichProgress(quiet) as progress:
-        reference = read_reference([corpus], Reading(), progress) if corpus else None
+        reference = read_reference([corpus], TextColumns(), progress) if corpus else None
         opened = open_data(data, study, None, settings, progress)
         texts = None if reference is None else reference.texts
-        outlook = Outlook(opened.context, texts, _compare(data, settings, study))
-        found = analyse(analysis, outlook, opened.about, progress)
+        inputs = ForecastInputs(opened.context, texts, _compare(data, settings, study))
+        found = analyse(analysis, inputs, opened.about, progress)
     show(found, out or study or Path("analysis"), opened.records, json)
     if not json:
-        typer.echo(f"Next: {found.values.facts['command']}")
+        typer.echo(f"Next: {found.result.facts['command']}")
 
 
 def _of(study: Path | None) -> dict[str, Any]:

@@ -111,11 +111,10 @@ def _options(member: type) -> Iterator[Option]:
 
 def _decided_by_data(member: type) -> set[str]:
     """Options of a strategy whose defaults follow from data and encoder."""
-    from totune.strategies.base import Strategy
+    if not hasattr(member, "data_defaults"):
+        return set()
     from totune.strategies.defaults import TrainingFacts
 
-    if not issubclass(member, Strategy):
-        return set()
     return set(member().data_defaults(TrainingFacts(rows=1000, dev_rows=125, width=384)))
 
 

@@ -14,8 +14,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import rel_entr
-from sklearn.feature_extraction.text import CountVectorizer
 
 from totune.errors import ConfigError, DataError
 
@@ -67,6 +65,8 @@ class TermOptions:
 
     def analyzer(self) -> Callable[[str], list[str]]:
         """What splits a text into terms."""
+        from sklearn.feature_extraction.text import CountVectorizer
+
         vectorizer = CountVectorizer(
             lowercase=self.lowercase, stop_words=self.stop_words, token_pattern=self.token_pattern
         )
@@ -173,6 +173,8 @@ def jensen_shannon(p: ArrayLike, q: ArrayLike, base: LogBase = 2) -> float:
 
 def contributions(p: Floats, q: Floats, base: LogBase = 2) -> Floats:
     """What each term adds to the Jensen-Shannon divergence of two distributions [V]."""
+    from scipy.special import rel_entr
+
     middle = (p + q) / 2
     return np.asarray((rel_entr(p, middle) + rel_entr(q, middle)) / (2 * _NATS[base]))
 

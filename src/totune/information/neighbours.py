@@ -15,9 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import digamma
-from sklearn.decomposition import PCA
-from sklearn.neighbors import KDTree
 
 from totune.errors import ConfigError, DataError
 from totune.information.arrays import as_matrix, check_same_rows
@@ -124,11 +121,16 @@ def principal_components(x: NDArray[Any], count: int = COMPONENTS) -> Floats:
     """The first principal components of x [N, d]: [N, c], all where it has fewer than `count`."""
     if not np.ptp(x, axis=0).any():  # nothing varies: no principal component
         return np.zeros((len(x), 1))
+    from sklearn.decomposition import PCA
+
     reduction = PCA(min(count, *x.shape), svd_solver="covariance_eigh")
     return np.asarray(reduction.fit_transform(x.astype(np.float64)))
 
 
 def _ross(points: Floats, classes: NDArray[np.int64], n_neighbors: int) -> float:
+    from scipy.special import digamma
+    from sklearn.neighbors import KDTree
+
     n = len(points)
     radii, sizes, nearest = np.empty(n), np.empty(n), np.empty(n)
     for label in np.unique(classes):
@@ -142,6 +144,9 @@ def _ross(points: Floats, classes: NDArray[np.int64], n_neighbors: int) -> float
 
 
 def _kraskov(x: Floats, y: Floats, k: int) -> float:
+    from scipy.special import digamma
+    from sklearn.neighbors import KDTree
+
     radii = _radii(np.hstack([x, y]), k, "chebyshev")
     of_x, of_y = (
         KDTree(side, metric="chebyshev").query_radius(side, radii, count_only=True)
@@ -153,6 +158,8 @@ def _kraskov(x: Floats, y: Floats, k: int) -> float:
 
 def _radii(points: Floats, k: int, metric: str) -> Floats:
     """The largest radius [N] that leaves the k-th nearest other point outside."""
+    from sklearn.neighbors import KDTree
+
     distances, _ = KDTree(points, metric=metric).query(points, k=k + 1)  # the first is itself
     radii: Floats = np.nextafter(distances[:, -1], 0)
     return radii

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy import sparse
 
 from totune.metrics.metric import Array, Floats, Scorer, product
 
@@ -75,6 +74,8 @@ def class_counter(targets: Array, predictions: Array, n: int, rows: Array) -> Co
         n: how many classes there are; C is one more if some targets were never seen in training.
         rows: the row of each of the P positions, [P].
     """
+    from scipy import sparse
+
     actual = np.where(targets < 0, n, targets).astype(np.intp)
     size, seeds = n + int((targets < 0).any()), len(predictions)
     shift = (np.arange(seeds) * size)[:, None]

@@ -1,7 +1,6 @@
 """Metrics of one number per row."""
 
 import numpy as np
-from scipy import sparse
 
 from totune.metrics.metric import Array, Floats, Scorer, product
 
@@ -66,6 +65,8 @@ def _correlation(covariance: Floats, x_variance: Floats, y_variance: Floats) -> 
 
 def _ranks(values: Array, weights: Floats) -> Floats:
     """Average ranks, counted from 1, of values [N] repeated as weights [R, N] say: [R, N]."""
+    from scipy import sparse
+
     distinct, group = np.unique(values, return_inverse=True)
     at = np.arange(len(group))
     shape = (len(distinct), len(group))

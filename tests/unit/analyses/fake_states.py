@@ -7,17 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from totune.analyses.inputs.hidden_states import Subject
 from totune.tasks.base import Task
 from totune.tasks.classification import Classification
 from totune.tasks.regression import Regression
 
+NO_ENCODER: Any = None
 ROWS = {"train": 120, "dev": 100}
-
-
-@dataclass(frozen=True)
-class FakeSubject:
-    label: str
-    seed: int | None
 
 
 @dataclass
@@ -35,7 +31,7 @@ class FakeStates:
     strengths: dict[tuple[str, int | None], Sequence[float]]
     metric: str
     width: int = 8
-    change: Callable[[FakeSubject, str, np.ndarray], np.ndarray] = lambda _, __, vectors: vectors
+    change: Callable[[Subject, str, np.ndarray], np.ndarray] = lambda _, __, vectors: vectors
 
     @property
     def context(self) -> Any:
@@ -45,15 +41,15 @@ class FakeStates:
     def depth(self) -> int:
         return len(next(iter(self.strengths.values()))) - 1
 
-    def subjects(self) -> Iterator[FakeSubject]:
-        return (FakeSubject(*subject) for subject in self.strengths)
+    def subjects(self) -> Iterator[Subject]:
+        return (Subject(*subject, encoder=NO_ENCODER) for subject in self.strengths)
 
     def targets(self, split: str) -> np.ndarray:
         return self.labels[split]
 
     def vectors(
         self,
-        subject: FakeSubject,
+        subject: Subject,
         split: str,
         pooling: str = "mean",
         kept: np.ndarray | None = None,

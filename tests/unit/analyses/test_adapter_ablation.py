@@ -10,15 +10,19 @@ import torch
 from tests.encoder_zoo import LAYERS, tiny_encoder
 from tests.tiny_data import save_encoder, write_reviews
 from tests.tiny_runs import TinyTask, short, tiny_model
-from tests.unit.analyses.small_material import adapters_in, trained_on
+from tests.unit.analyses.small_inputs import adapters_in, trained_on
 
 from totune import api
-from totune.analyses.adapter_ablation import AdapterAblation
-from totune.analyses.base import ANALYSES, Values
-from totune.analyses.drawing.span_heatmap import SpanHeatmap, draw_spans, span_cells
-from totune.analyses.drawing.span_report import ablation_section, percent, summaries
-from totune.analyses.materials.trained import Trained, open_folder, open_study
-from totune.analyses.measuring.span_walk import Walk, removable, spans_of
+from totune.analyses.adapter_ablation import AdapterAblation, SpanOutputs, removable
+from totune.analyses.adapter_ablation_section import (
+    ablation_section,
+    heatmap_rows,
+    percent,
+    spans_of,
+    summaries,
+)
+from totune.analyses.base import ANALYSES, AnalysisResult
+from totune.analyses.inputs.studies import AblationModel, open_folder, open_study
 from totune.encoders.mixing import Readout
 from totune.errors import ConfigError, DataError, ModelError
 from totune.machine import Precision
@@ -42,22 +46,22 @@ CASES: list[tuple[str, str, Readout, Precision]] = [
 ]
 
 
-def said(trained: Trained, tiny: TinyTask) -> Outputs:
+def said(trained: AblationModel, tiny: TinyTask) -> Outputs:
     """What the whole model says, as evaluation runs it."""
     return predict(trained.model, open_source(tiny.dev, trained.model, None, -1), Devices())
 
 
-def score_of(trained: Trained, tiny: TinyTask, outputs: Outputs) -> float:
+def score_of(trained: AblationModel, tiny: TinyTask, outputs: Outputs) -> float:
     found = tiny.task.predictions(outputs.values, tiny.dev.units.counts)
     assert tiny.dev.targets is not None
     return tiny.task.evaluate(tiny.dev.targets, found)[trained.metric]
 
 
-def ablate(*trained: Trained) -> Values:
+def ablate(*trained: AblationModel) -> AnalysisResult:
     return AdapterAblation().run(trained, Progress())
 
 
-def change_by_span(values: Values) -> dict[tuple[int, int], float | None]:
+def change_by_span(values: AnalysisResult) -> dict[tuple[int, int], float | None]:
     return {(row["first"], row["last"]): row["change"] for row in values.rows}
 
 
@@ -70,19 +74,19 @@ def test_every_span_is_as_if_the_model_ran_alone(
 ) -> None:
     trained, tiny = trained_on(kind, encoder, readout, precision)
     adapters, model = adapters_in(trained.model), trained.model
-    walk = Walk(model, adapters, removable(model.encoder))  # type: ignore[arg-type]
+    spans = SpanOutputs(model, adapters, removable(model.encoder))  # type: ignore[arg-type]
     source = open_source(tiny.dev, model, None, -1)
     batch, _ = source.batch(np.arange(len(source.units)), torch.device("cpu"))
     with torch.no_grad():
-        found = dict(walk.outputs(batch))
+        found = dict(spans.outputs(batch))
         torch.testing.assert_close(found.pop(None), model(batch), atol=1e-6, rtol=0)
-        assert list(found) == spans_of(walk.layers)
+        assert list(found) == spans_of(spans.layers)
         for span, outputs in found.items():
             with adapters.removed(*span):
                 expected = model(batch)
             torch.testing.assert_close(outputs, expected, atol=1e-6, rtol=0)
             assert torch.equal(outputs.argmax(dim=1), expected.argmax(dim=1))
-        assert not torch.allclose(found[walk.layers[0][0], LAYERS], model(batch), atol=1e-3)
+        assert not torch.allclose(found[spans.layers[0][0], LAYERS], model(batch), atol=1e-3)
 
 
 def test_rows_say_the_score_of_every_span() -> None:
@@ -166,7 +170,7 @@ def test_a_model_without_bottleneck_adapters_is_refused() -> None:
     tiny = TinyTask.of("classification")
     for name in ("lora", "fine-tuning"):
         model, _ = tiny_model(short(name), "bert", tiny.task)
-        trained = Trained(name, 3, model.eval(), "accuracy", lambda _: tiny.dev)
+        trained = AblationModel(name, 3, model.eval(), "accuracy", lambda _: tiny.dev)
         with pytest.raises(ModelError, match=rf"{name} \(seed 3\) has no bottleneck adapters"):
             ablate(trained)
 
@@ -176,7 +180,9 @@ def test_labels_that_the_model_does_not_know_are_refused() -> None:
     unknown = tiny.task.targets(["never"] * len(tiny.dev))
     other = type(tiny.dev)("dev", tiny.dev.units, unknown, tiny.task.flat(unknown))
     for split in (other, type(tiny.dev)("dev", tiny.dev.units)):
-        asked = Trained("adapters", 0, trained.model, "accuracy", lambda _, split=split: split)
+        asked = AblationModel(
+            "adapters", 0, trained.model, "accuracy", lambda _, split=split: split
+        )
         with pytest.raises(DataError, match="No row of dev has a label that the model"):
             ablate(asked)
 
@@ -192,8 +198,8 @@ def test_the_split_is_an_option() -> None:
 
 def values_of(
     changes: dict[tuple[int, int], float | None], metric: str = "accuracy", **other: Any
-) -> Values:
-    """Values as a file holds them; `other` strategies differ by a factor."""
+) -> AnalysisResult:
+    """AnalysisResult as a file holds them; `other` strategies differ by a factor."""
     rows = [
         {
             "strategy": name,
@@ -212,7 +218,7 @@ def values_of(
     facts = {"metric": metric, "split": "dev", "rows": 90, "layers": layers}
     facts |= {"block_evaluations": 26, "naive_block_evaluations": 44}
     stored: dict[str, Any] = json.loads(json.dumps({"rows": rows, "facts": facts}))
-    return Values(**stored)
+    return AnalysisResult(**stored)
 
 
 def growing(size: float) -> dict[tuple[int, int], float | None]:
@@ -266,23 +272,23 @@ def test_every_strategy_has_a_heatmap_and_all_share_a_scale() -> None:
 
 
 def test_the_lower_triangle_is_empty() -> None:
-    layers = [(depth, depth) for depth in range(1, LAYERS + 1)]
-    cells = span_cells(layers, growing(-2.0))
-    for first, row in enumerate(cells):
-        assert all(value is None for value in row[:first])
-        assert list(row[first:]) == [-2.0 * n**2 for n in range(1, LAYERS - first + 1)]
+    (found,) = summaries(values_of(growing(-0.02)))
+    cells = {(row["first"], row["last"]): row["change"] for row in heatmap_rows(found)}
+    assert len(cells) == LAYERS**2
+    for (first, last), change in cells.items():
+        below = int(last) < int(first)
+        expected = None if below else pytest.approx(-2.0 * (int(last) - int(first) + 1) ** 2)
+        assert change == expected
 
 
 @pytest.mark.parametrize(("count", "printed"), [(2, True), (12, True), (13, False)])
 def test_values_are_printed_where_there_is_room(count: int, printed: bool) -> None:
     layers = [(depth, depth) for depth in range(1, count + 1)]
-    changes = {(a, b): -1.5 * (b - a + 1) for a, b in spans_of(layers)}
-    names = tuple(str(first) for first, _ in layers)
-    figure = SpanHeatmap("Title", "", "", names, span_cells(layers, changes), 30.0, True)
-    drawn = draw_spans(figure)
-    assert drawn.count("−1.5<") == (count if printed else 0)
-    assert "<image" not in drawn
-    assert draw_spans(figure) == drawn
+    changes = {(a, b): -0.015 * (b - a + 1) for a, b in spans_of(layers)}
+    (picture,) = ablation_section("", values_of(changes)).pictures
+    assert picture.svg.count("−1.5<") == (count if printed else 0)
+    assert "<image" not in picture.svg
+    assert ablation_section("", values_of(changes)).pictures == (picture,)
 
 
 def test_percent_has_a_true_minus_and_no_sign_on_zero() -> None:

@@ -7,13 +7,20 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 from tests.tiny_data import write_table
-from tests.unit.analyses.small_material import CHAT, SCORES, WIKI
+from tests.unit.analyses.small_inputs import CHAT, SCORES, WIKI
 
-from totune.analyses.base import ANALYSES, Values
+from totune.analyses.base import ANALYSES, AnalysisResult
 from totune.analyses.divergence import Divergence
-from totune.analyses.drawing.divergence_section import divergence_section
-from totune.analyses.materials.corpora import Corpora, Corpus, Reading, read_corpora, read_reference
-from totune.analyses.materials.corpus_scores import read_scores, scores_of_studies
+from totune.analyses.divergence_section import divergence_section
+from totune.analyses.inputs.corpora import (
+    DivergenceInputs,
+    NamedTexts,
+    TextColumns,
+    read_corpora,
+    read_reference,
+    read_scores,
+    scores_of_studies,
+)
 from totune.errors import ConfigError, DataError
 from totune.information import corpus_divergence
 from totune.information.divergence import LogBase, contributions
@@ -38,17 +45,17 @@ class Warned(Progress):
         self.warnings.append(message)
 
 
-def found(corpora: Corpora, **options: object) -> Values:
+def found(corpora: DivergenceInputs, **options: object) -> AnalysisResult:
     return Divergence(**options).run(corpora, Progress())
 
 
 @pytest.fixture
-def corpora() -> Corpora:
-    return Corpora(WIKI, [replace(WIKI, name="wiki again"), CHAT])
+def corpora() -> DivergenceInputs:
+    return DivergenceInputs(WIKI, [WIKI._replace(name="wiki again"), CHAT])
 
 
 @pytest.fixture
-def paper() -> Values:
+def paper() -> AnalysisResult:
     """The paper's table, as if it had been measured here."""
     rows = [
         {
@@ -76,11 +83,11 @@ def paper() -> Values:
         "tuned": "fine-tuning",
         "correlation": Divergence()._correlation(rows),
     }
-    return Values(rows, facts)
+    return AnalysisResult(rows, facts)
 
 
 def test_a_corpus_is_at_no_distance_from_itself_and_at_the_known_one_from_another(
-    corpora: Corpora,
+    corpora: DivergenceInputs,
 ):
     same, other = found(corpora).rows
     assert same["divergence"] == 0
@@ -93,7 +100,7 @@ def test_a_corpus_is_at_no_distance_from_itself_and_at_the_known_one_from_anothe
 
 
 def test_corpora_without_a_term_in_common_are_one_bit_apart():
-    apart = Corpora(WIKI, [Corpus("codes", ["x1 x2", "x3"])])
+    apart = DivergenceInputs(WIKI, [NamedTexts("codes", ["x1 x2", "x3"])])
     ((nats,), (bits,)) = (found(apart, base=base).rows for base in ("e", 2))
     assert (nats["divergence"], bits["divergence"]) == pytest.approx((np.log(2), 1))
     assert bits["by_size"] == pytest.approx(nats["by_size"] / np.log(2))
@@ -102,10 +109,12 @@ def test_corpora_without_a_term_in_common_are_one_bit_apart():
 @pytest.mark.parametrize(
     ("base", "unit", "most"), [("e", "nats", "0.693"), (2, "bits", "1"), (None, "bits", "1")]
 )
-def test_the_unit_is_told(corpora: Corpora, base: LogBase | None, unit: str, most: str):
+def test_the_unit_is_told(corpora: DivergenceInputs, base: LogBase | None, unit: str, most: str):
     values = found(replace(corpora, scores=SCORES), base=base or 2)
     facts = {name: value for name, value in values.facts.items() if base or name != "base"}
-    section = divergence_section("D", Values(values.rows, facts))  # without a base: an older file
+    section = divergence_section(
+        "D", AnalysisResult(values.rows, facts)
+    )  # without a base: an older file
     assert f" {unit}, wiki again nearest" in section.paragraphs[0]
     assert f" to {most} (no term in common)." in section.paragraphs[0]
     assert f"Divergence, {unit}" in [column.name for column in section.tables[0].columns]
@@ -128,28 +137,30 @@ def test_size_alone_makes_a_small_sample_look_distant():
     shares = 1 / np.arange(1, 501)
     shares /= shares.sum()
 
-    def sample(name: str, size: int) -> Corpus:
-        return Corpus(name, [" ".join(rng.choice(words, size, p=shares))])
+    def sample(name: str, size: int) -> NamedTexts:
+        return NamedTexts(name, [" ".join(rng.choice(words, size, p=shares))])
 
-    values = found(Corpora(sample("all", 200_000), [sample("few", 500), sample("many", 50_000)]))
+    values = found(
+        DivergenceInputs(sample("all", 200_000), [sample("few", 500), sample("many", 50_000)])
+    )
     few, many = values.rows
     assert few["divergence"] > 10 * many["divergence"]
     assert few["by_size"] == pytest.approx(few["divergence"], rel=0.2)
     assert many["by_size"] == pytest.approx(many["divergence"], rel=0.6)
 
 
-def test_the_vocabulary_is_the_analysis_options(corpora: Corpora):
+def test_the_vocabulary_is_the_analysis_options(corpora: DivergenceInputs):
     values = found(corpora, max_vocabulary=2)
     assert values.facts["vocabulary"] == 2
     assert values.rows[1]["covered"] < 1
-    cased = Corpora(Corpus("a", ["The the"]), [Corpus("b", ["the the"])])
+    cased = DivergenceInputs(NamedTexts("a", ["The the"]), [NamedTexts("b", ["the the"])])
     assert found(cased).rows[0]["divergence"] == 0
     assert found(cased, lowercase=False).rows[0]["divergence"] > 0
     with pytest.raises(ConfigError, match="no regular expression"):
         ANALYSES.create("divergence", {"token_pattern": "("})
 
 
-def test_equal_material_gives_equal_values_that_survive_json(corpora: Corpora):
+def test_equal_material_gives_equal_values_that_survive_json(corpora: DivergenceInputs):
     scored = replace(corpora, scores=SCORES)
     values = found(scored)
     assert values == found(scored)
@@ -158,7 +169,7 @@ def test_equal_material_gives_equal_values_that_survive_json(corpora: Corpora):
 
 
 def test_the_paper_finds_no_significant_correlation_and_neither_is_one_found_in_its_table(
-    paper: Values,
+    paper: AnalysisResult,
 ):
     correlation = paper.facts["correlation"]
     assert correlation["rho"] == pytest.approx(-5.25 / 9.5)  # by hand, ties at their mean rank
@@ -173,14 +184,14 @@ def test_the_paper_finds_no_significant_correlation_and_neither_is_one_found_in_
     assert [cell.text for cell in table.rows[0].cells[1:4]] == ["84.4", "−1.1", "0.210"]
 
 
-def test_a_relation_is_told_with_its_direction(paper: Values):
+def test_a_relation_is_told_with_its_direction(paper: AnalysisResult):
     rows = [
         dict(row, difference=-row["divergence"] - at / 1e3) for at, row in enumerate(paper.rows)
     ]
     rows[-1]["divergence"] = 0.08
     rows[-1]["difference"] = 0.1
     facts = {**paper.facts, "correlation": Divergence()._correlation(rows)}
-    words = divergence_section("D", Values(rows, facts)).paragraphs[0]
+    words = divergence_section("D", AnalysisResult(rows, facts)).paragraphs[0]
     assert words == (
         "The further a corpus lies from books and Wikipedia, the worse feature-extraction does "
         "against fine-tuning: over 5 corpora Spearman's rho is −1.00, p = 0.017."
@@ -188,11 +199,11 @@ def test_a_relation_is_told_with_its_direction(paper: Values):
     errors = {**facts, "metric": "mse"}
     assert (
         "the better feature-extraction"
-        in divergence_section("D", Values(rows, errors)).paragraphs[0]
+        in divergence_section("D", AnalysisResult(rows, errors)).paragraphs[0]
     )
 
 
-def test_few_scores_are_shown_without_a_correlation(corpora: Corpora):
+def test_few_scores_are_shown_without_a_correlation(corpora: DivergenceInputs):
     values = found(replace(corpora, scores=SCORES, metric="accuracy"))
     assert [row["difference"] for row in values.rows] == [-0.1, 0.05]
     assert values.facts["correlation"] is None
@@ -206,7 +217,7 @@ def test_few_scores_are_shown_without_a_correlation(corpora: Corpora):
     assert {"wiki again", "chat"} <= set(names)
 
 
-def test_without_scores_there_is_a_distance_and_no_picture(corpora: Corpora):
+def test_without_scores_there_is_a_distance_and_no_picture(corpora: DivergenceInputs):
     section = divergence_section("D", found(corpora))
     assert len(section.paragraphs) == 1
     assert section.paragraphs[0].startswith("chat lies furthest from wiki with 0.")
@@ -229,18 +240,18 @@ def test_without_scores_there_is_a_distance_and_no_picture(corpora: Corpora):
 )
 def test_corpora_that_cannot_be_compared_are_refused(others, scores, told: str):
     with pytest.raises(ConfigError, match=told):
-        Corpora(WIKI, others, scores)
+        DivergenceInputs(WIKI, others, scores)
 
 
 def test_a_corpus_without_terms_is_named():
     with pytest.raises(DataError, match="None of the 1 texts of marks holds a term"):
-        found(Corpora(WIKI, [Corpus("marks", ["!!"])]))
+        found(DivergenceInputs(WIKI, [NamedTexts("marks", ["!!"])]))
     with pytest.raises(DataError, match="nothing is empty"):
-        found(Corpora(WIKI, [Corpus("nothing", [])]))
+        found(DivergenceInputs(WIKI, [NamedTexts("nothing", [])]))
 
 
 def read(*sources: Path, **options: str) -> list[tuple[str, list[str]]]:
-    corpora = read_corpora([str(source) for source in sources], Reading(**options), Progress())
+    corpora = read_corpora([str(source) for source in sources], TextColumns(**options), Progress())
     return [(corpus.name, list(corpus.texts)) for corpus in corpora]
 
 
@@ -257,7 +268,7 @@ def test_text_files_are_read_line_by_line_and_several_as_one_reference(tmp_path:
     (tmp_path / "b.txt").write_text("three", encoding="utf-8")
     sources = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
     assert read(*map(Path, sources)) == [("a", ["one", "two"]), ("b", ["three"])]
-    reference = read_reference(sources, Reading(by="genre"), Progress())
+    reference = read_reference(sources, TextColumns(by="genre"), Progress())
     assert reference.name == "a + b"
     assert list(reference.texts) == list(reference.texts) == ["one", "two", "three"]
 
@@ -269,7 +280,7 @@ def test_trees_are_read_as_sentences(tmp_path: Path):
 
 def test_a_column_splits_a_table_and_both_texts_of_a_pair_count(genres: Path):
     progress = Warned()
-    reading = Reading("sentence1", "sentence2", "genre")
+    reading = TextColumns("sentence1", "sentence2", "genre")
     corpora = read_corpora([str(genres)], reading, progress)
     assert [(corpus.name, list(corpus.texts)) for corpus in corpora] == [
         ("fiction", ["a b", "c", "f"]),
@@ -313,13 +324,13 @@ def test_what_cannot_be_read_is_told_with_its_remedy(tmp_path: Path, genres: Pat
     with pytest.raises(DataError, match=r"no column 'kind' \(`by`\)"):
         read(genres, text="sentence1", by="kind")
     numbers = write_table(tmp_path / "numbers.csv", ("x", "y"), [("1", "2"), ("3", "4")])
-    with pytest.raises(DataError, match="Name it with --text"):
+    with pytest.raises(DataError, match="Name it with text"):
         read(numbers)
     many = write_table(tmp_path / "many.csv", ("a", "b"), [("t", f"v{at}") for at in range(60)])
     with pytest.raises(DataError, match="has 60 different values"):
         read(many, text="a", by="b")
     (tmp_path / "a.txt").write_text("one", encoding="utf-8")
-    with pytest.raises(ConfigError, match="--by genre splits a table"):
+    with pytest.raises(ConfigError, match="by=genre splits a table"):
         read(tmp_path / "a.txt", by="genre")
 
 

@@ -10,9 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 from tests.unit.study.samples import record_of
 
-from totune.analyses import page
-from totune.analyses.base import ANALYSES, Analysis, Values
-from totune.analyses.findings import Findings, analyse, read_findings, sections
+from totune.analyses.base import ANALYSES, Analysis, AnalysisResult
+from totune.analyses.findings import (
+    Findings,
+    analyse,
+    check_findings_folder,
+    read_findings,
+    sections,
+    write_page,
+)
 from totune.errors import ConfigError
 from totune.progress import Progress
 from totune.report.document import Section
@@ -25,13 +31,13 @@ class Count(Analysis[str]):
     title: ClassVar[str] = "Letters"
     upper: bool = False
 
-    def run(self, material: str, progress: Progress) -> Values:
-        text = material.upper() if self.upper else material
+    def run(self, inputs: str, progress: Progress) -> AnalysisResult:
+        text = inputs.upper() if self.upper else inputs
         rows = [{"letter": letter, "count": text.count(letter)} for letter in sorted({*text})]
-        return Values(rows, {"letters": len(text)})
+        return AnalysisResult(rows, {"letters": len(text)})
 
-    def section(self, values: Values, records: Any) -> Section:
-        return Section(self.title, (f"{values.facts['letters']} letters.", f"{len(records)} runs."))
+    def section(self, result: AnalysisResult, records: Any) -> Section:
+        return Section(self.title, (f"{result.facts['letters']} letters.", f"{len(records)} runs."))
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +72,7 @@ def test_a_study_shows_a_section_for_each(tmp_path: Path) -> None:
 
 def test_a_page_of_its_own_says_the_finding_first(tmp_path: Path) -> None:
     found = analyse(Count(), "aa", {"data": "fruit <1>", "metric": "accuracy"}, Progress())
-    text = page.write_page(found, tmp_path).read_text(encoding="utf-8")
+    text = write_page(found, tmp_path).read_text(encoding="utf-8")
     assert "fruit &lt;1&gt;" in text
     assert text.index("2 letters.") < text.index("0 runs.") < text.index("Upper")
     assert text.count("2 letters.") == 1
@@ -81,8 +87,21 @@ def test_a_damaged_file_is_named(tmp_path: Path, content: str) -> None:
         read_findings(tmp_path)
 
 
+@pytest.mark.parametrize("content", ["{", '{"values": {}}'])
+def test_unreadable_findings_of_another_analysis_are_named_before_one_runs(
+    tmp_path: Path, content: str
+) -> None:
+    analyse(Count(), "aa", {}, Progress()).save(tmp_path)
+    check_findings_folder(tmp_path, "count")
+    other = tmp_path / "analyses" / "divergence.json"
+    other.write_text(content, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"divergence\.json cannot be read as what an analysis"):
+        check_findings_folder(tmp_path, "count")
+    check_findings_folder(tmp_path / "elsewhere", "count")
+
+
 def test_a_fact_that_an_older_file_lacks_is_told_with_the_remedy() -> None:
-    old = replace(analyse(Count(), "aa", {}, Progress()), values=Values([{"letter": "a"}]))
+    old = replace(analyse(Count(), "aa", {}, Progress()), result=AnalysisResult([{"letter": "a"}]))
     with pytest.raises(
         ConfigError, match=r"count\.json is .*'letters' is missing.* Run count again"
     ):

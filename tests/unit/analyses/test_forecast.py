@@ -8,23 +8,32 @@ from typing import Any, get_args
 
 import pytest
 from tests.tiny_data import save_encoder, write_pairs, write_reviews, write_scores
-from tests.unit.analyses.small_material import outlook_in
+from tests.unit.analyses.small_inputs import forecast_inputs
 from tests.unit.study.samples import record_of
 
-from totune.analyses.base import ANALYSES, Values
-from totune.analyses.drawing.forecast_section import outcome
-from totune.analyses.forecast import TRIED, Forecast, Outlook, headroom, passes, seconds_per_row
-from totune.analyses.measuring.evidence import (
+from totune.analyses.base import ANALYSES, AnalysisResult
+from totune.analyses.forecast import (
+    TRIED,
+    FamilyForecast,
+    ForecastInputs,
+    headroom,
+    passes,
+    seconds_per_row,
+)
+from totune.analyses.forecast_model import (
     FAMILIES,
     FEWEST_ROWS,
     RESULTS,
     Kind,
     Shape,
+    Signals,
+    brier,
     family_of,
+    forecast,
     headroom_weight,
     prior_of,
 )
-from totune.analyses.measuring.forecasting import Signals, brier, forecast
+from totune.analyses.forecast_section import forecast_outcome
 from totune.errors import ConfigError, DataError
 from totune.progress import Progress
 from totune.runs.records import RunRecord
@@ -153,7 +162,7 @@ def test_what_came_true_is_the_family_of_the_best_strategy() -> None:
         run_of("tf-idf", 0.99),
         run_of("last-k", 0.98, "last-2", status="failed"),
     ]
-    found = outcome(ROWS, runs, "accuracy")
+    found = forecast_outcome(ROWS, runs, "accuracy")
     assert found is not None
     assert found.best == {
         "frozen": ("feature-extraction", 0.75),
@@ -163,16 +172,19 @@ def test_what_came_true_is_the_family_of_the_best_strategy() -> None:
     assert found.lead == pytest.approx(0.01)
     assert found.chances == pytest.approx({"frozen": 0.25, "whole encoder": 0.75})
     assert found.brier == pytest.approx(2 * 0.25**2)
-    assert found.ignorant == 0.5
-    worse = outcome(ROWS, runs, "mse")
+    assert found.uninformed == 0.5
+    worse = forecast_outcome(ROWS, runs, "mse")
     assert worse is not None
     assert worse.winner == "whole encoder"  # of errors 0.74 is the least
     assert worse.best["whole encoder"] == ("gradual-unfreezing", 0.74)
 
 
 def test_one_family_is_nothing_to_compare() -> None:
-    assert outcome(ROWS, [run_of("fine-tuning", 0.8), run_of("tf-idf", 0.7)], "accuracy") is None
-    assert outcome(ROWS, [], "accuracy") is None
+    assert (
+        forecast_outcome(ROWS, [run_of("fine-tuning", 0.8), run_of("tf-idf", 0.7)], "accuracy")
+        is None
+    )
+    assert forecast_outcome(ROWS, [], "accuracy") is None
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +197,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def measured(values: Values) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def measured(values: AnalysisResult) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """All but times."""
     rows = [{name: row[name] for name in row if name != "seconds"} for row in values.rows]
     return rows, {name: fact for name, fact in values.facts.items() if name != "seconds_per_row"}
@@ -193,9 +205,9 @@ def measured(values: Values) -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 def test_a_forecast_is_plain_data_and_the_same_again(folder: Path) -> None:
     command = ("totune", "compare", "my reviews.csv")
-    case = outlook_in(folder, corpus=["w1 w2 w3", "w4"], command=command)
-    values = Forecast(rows=60).run(case, Progress())
-    assert measured(Forecast(rows=60).run(case, Progress())) == measured(values)
+    case = forecast_inputs(folder, corpus=["w1 w2 w3", "w4"], command=command)
+    values = FamilyForecast(rows=60).run(case, Progress())
+    assert measured(FamilyForecast(rows=60).run(case, Progress())) == measured(values)
     facts = json.loads(json.dumps(values.facts))
     assert (facts["kind"], facts["shape"], facts["rows"]) == ("transformer", "single texts", 96)
     assert facts["classes"] == 2
@@ -208,40 +220,45 @@ def test_a_forecast_is_plain_data_and_the_same_again(folder: Path) -> None:
 
 
 def test_the_test_split_is_not_looked_at(folder: Path) -> None:
-    case = outlook_in(folder)
+    case = forecast_inputs(folder)
     test = case.context.dataset.test
     labels = tuple(reversed(test.labels or ()))
     other = case.context.with_splits({"test": dataclasses.replace(test, labels=labels)})
-    found = (Forecast(rows=60).run(Outlook(one), Progress()) for one in (case.context, other))
+    found = (
+        FamilyForecast(rows=60).run(ForecastInputs(one), Progress())
+        for one in (case.context, other)
+    )
     assert measured(next(found)) == measured(next(found))
 
 
 @pytest.mark.parametrize(("name", "shape"), [("pairs.csv", "pairs"), ("scores.csv", "scores")])
 def test_pairs_and_scores_are_told_apart(folder: Path, name: str, shape: str) -> None:
-    facts = Forecast(rows=60).run(outlook_in(folder, name), Progress()).facts
+    facts = FamilyForecast(rows=60).run(forecast_inputs(folder, name), Progress()).facts
     assert facts["shape"] == shape
     assert facts["classes"] == (2 if shape == "pairs" else None)
 
 
 def test_one_label_cannot_be_probed(folder: Path) -> None:
-    case = outlook_in(folder)
+    case = forecast_inputs(folder)
     train = case.context.dataset.train
     constant = dataclasses.replace(train, labels=("praise",) * len(train))
     with pytest.raises(DataError):
-        Forecast(rows=60).run(Outlook(case.context.with_splits({"train": constant})), Progress())
+        FamilyForecast(rows=60).run(
+            ForecastInputs(case.context.with_splits({"train": constant})), Progress()
+        )
 
 
 def test_a_probe_at_chance_is_not_said_to_tell_more_than_words(folder: Path) -> None:
-    analysis = Forecast(rows=60)
-    values = analysis.run(outlook_in(folder), Progress())
+    analysis = FamilyForecast(rows=60)
+    values = analysis.run(forecast_inputs(folder), Progress())
     facts = {**values.facts, "probe": 0.6, "tf_idf": 0.5, "control": 0.7}
-    chance = analysis.section(Values(values.rows, {**facts, "selective": False}), ())
+    chance = analysis.section(AnalysisResult(values.rows, {**facts, "selective": False}), ())
     told = " ".join(chance.paragraphs)
     assert (
         "cannot be told from chance: with permuted labels the best of all blocks has 70.0" in told
     )
     assert "than words" not in told
-    clear = analysis.section(Values(values.rows, {**facts, "selective": True}), ())
+    clear = analysis.section(AnalysisResult(values.rows, {**facts, "selective": True}), ())
     assert "frozen features tell more than words" in " ".join(clear.paragraphs)
 
 
@@ -251,7 +268,7 @@ def test_seeds_out_of_range_are_refused() -> None:
 
 
 def test_what_trains_more_costs_more(folder: Path) -> None:
-    context = outlook_in(folder).context
+    context = forecast_inputs(folder).context
     found = [passes(family, context) for family in FAMILIES]
     assert found == sorted(found)
     assert found[0] == 120
@@ -259,8 +276,8 @@ def test_what_trains_more_costs_more(folder: Path) -> None:
 
 
 def test_the_section_says_what_is_likely_why_and_what_came_true(folder: Path) -> None:
-    analysis = Forecast(rows=60)
-    values = analysis.run(outlook_in(folder, corpus=["w1 w2"]), Progress())
+    analysis = FamilyForecast(rows=60)
+    values = analysis.run(forecast_inputs(folder, corpus=["w1 w2"]), Progress())
     section = analysis.section(values, ())
     assert section.paragraphs[0].startswith("Likeliest to win: ")
     told = " ".join(section.paragraphs)

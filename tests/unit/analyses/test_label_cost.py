@@ -7,13 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.tiny_data import save_encoder, write_reviews
-from tests.unit.analyses.small_material import bench_in, settings_in
+from tests.unit.analyses.small_inputs import settings_in, setup_in
 
 from totune import api
-from totune.analyses.base import Values
-from totune.analyses.drawing.label_curves import label_figure
-from totune.analyses.label_cost import SIZES, Bench, LabelCost, open_bench, subset
-from totune.analyses.measuring.label_gains import BEST, NAME, Runs, begins, gains
+from totune.analyses.base import AnalysisResult
+from totune.analyses.findings import SIZES
+from totune.analyses.inputs.learning_curves import (
+    LearningCurveSetup,
+    open_learning_curves,
+    subset,
+)
+from totune.analyses.label_cost import NAME, LabelCost, RunsBySize, begins, gains
+from totune.analyses.label_cost_section import BEST, curve_rows
 from totune.baselines.base import BASELINES
 from totune.errors import ConfigError, DataError
 from totune.metrics import METRICS
@@ -40,14 +45,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def measured(folder: Path) -> tuple[LabelCost, Bench, Values]:
+def measured(folder: Path) -> tuple[LabelCost, LearningCurveSetup, AnalysisResult]:
     analysis = LabelCost((20, 5_000, "all"), LABELS, 2)
-    bench = bench_in(folder, folder / "out", analysis)
-    return analysis, bench, analysis.run(bench, Progress())
+    setup = setup_in(folder, folder / "out", analysis)
+    return analysis, setup, analysis.run(setup, Progress())
 
 
 def test_every_strategy_runs_at_every_size_with_every_seed(
-    measured: tuple[LabelCost, Bench, Values],
+    measured: tuple[LabelCost, LearningCurveSetup, AnalysisResult],
 ) -> None:
     values = measured[2]
     found = [(row["size"], row["seed"], row["strategy"]) for row in values.rows]
@@ -61,15 +66,15 @@ def test_every_strategy_runs_at_every_size_with_every_seed(
 
 
 def test_what_is_finished_is_not_run_again(
-    measured: tuple[LabelCost, Bench, Values], monkeypatch: pytest.MonkeyPatch
+    measured: tuple[LabelCost, LearningCurveSetup, AnalysisResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    analysis, bench, values = measured
+    analysis, setup, values = measured
     monkeypatch.setattr(execute, "run", lambda *_: pytest.fail("ran again"))
-    assert analysis.run(bench, Progress()) == values
+    assert analysis.run(setup, Progress()) == values
 
 
 def test_records_lie_by_size_and_weights_nowhere(
-    measured: tuple[LabelCost, Bench, Values],
+    measured: tuple[LabelCost, LearningCurveSetup, AnalysisResult],
 ) -> None:
     sizes = measured[1].folder / SIZES
     found = {size.name: len(list(size.glob("runs/*/record.json"))) for size in sizes.iterdir()}
@@ -84,14 +89,14 @@ def test_finished_runs_of_a_study_count(
     names = ["tf-idf"]
     study = api.compare(data, out=tmp_path, strategies=names, seeds=1, **settings_in(folder))
     analysis = LabelCost(("all",), ("tf-idf",), 1)
-    bench = open_bench(data, analysis, tmp_path, Progress(), **settings_in(folder))
+    setup = setup_in(folder, tmp_path, analysis)
     monkeypatch.setattr(execute, "run", lambda *_: pytest.fail("ran again"))
-    (row,) = analysis.run(bench, Progress()).rows
+    (row,) = analysis.run(setup, Progress()).rows
     assert row["test"] == study.records[0].test["accuracy"]
 
 
 def test_sets_of_one_seed_are_nested_and_stratified(
-    measured: tuple[LabelCost, Bench, Values],
+    measured: tuple[LabelCost, LearningCurveSetup, AnalysisResult],
 ) -> None:
     context = measured[1].context
     small, large, other = (
@@ -107,7 +112,7 @@ def test_sets_of_one_seed_are_nested_and_stratified(
 def test_sizes_that_the_data_does_not_have_are_told(folder: Path, tmp_path: Path) -> None:
     told = Told()
     analysis = LabelCost((1, 2, 5_000), ("tf-idf",), 1)
-    values = analysis.run(bench_in(folder, tmp_path, analysis), told)
+    values = analysis.run(setup_in(folder, tmp_path, analysis), told)
     assert values.facts["sizes"] == [2]
     assert told.said == [
         "Size 1 is left out: sizes from 2 to 80 fit this data.",
@@ -115,42 +120,45 @@ def test_sizes_that_the_data_does_not_have_are_told(folder: Path, tmp_path: Path
     ]
     analysis = LabelCost((500,), ("tf-idf",), 1)
     with pytest.raises(ConfigError, match=r"None of the sizes 500 fits: there are 80 training"):
-        analysis.run(bench_in(folder, tmp_path, analysis), told)
+        analysis.run(setup_in(folder, tmp_path, analysis), told)
 
 
 def test_where_every_run_failed_the_first_message_is_told(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analysis = LabelCost((20,), ("tf-idf",), 1)
-    bench = bench_in(folder, tmp_path, analysis)
+    setup = setup_in(folder, tmp_path, analysis)
 
     def broken(*_: Any) -> Any:
         raise DataError("it broke")
 
     monkeypatch.setattr("totune.runs.run._run_baseline", broken)
     with pytest.raises(DataError, match=r"No run finished\. The first one's message: it broke"):
-        analysis.run(bench, Progress())
+        analysis.run(setup, Progress())
 
 
 def test_unknown_strategies_are_told_before_anything_is_read(folder: Path) -> None:
     with pytest.raises(ConfigError, match="fine-tunning"):
-        open_bench("nowhere.csv", LabelCost(strategies=("fine-tunning",)), folder, Progress())
+        open_learning_curves(
+            "nowhere.csv", folder, Progress(), strategies=("fine-tunning",), seeds=1
+        )
 
 
 def test_options_of_the_baseline_that_is_not_named_are_taken(folder: Path, tmp_path: Path) -> None:
     options = {"tf-idf.max_features": 9}
-    analysis = LabelCost(sizes=(20,), seeds=1)
     place = {"model": str(folder / "encoder"), "cache_dir": folder / "cache", "options": options}
-    bench = open_bench(folder / "reviews.csv", analysis, tmp_path, Progress(), **place)
-    members, _ = analysis._members(bench.context, bench.settings)
-    assert members[0].create() == BASELINES.create("tf-idf", {"max_features": 9})
+    setup = open_learning_curves(
+        folder / "reviews.csv", tmp_path, Progress(), strategies=None, seeds=1, **place
+    )
+    candidates, _ = setup.candidates(None, 1)
+    assert candidates[0].create() == BASELINES.create("tf-idf", {"max_features": 9})
 
 
-def runs_of(scores: dict[tuple[int, str], list[float]], metric: str = "accuracy") -> Runs:
+def runs_of(scores: dict[tuple[int, str], list[float]], metric: str = "accuracy") -> RunsBySize:
     """Runs of these scores on 400 rows, the errors at random."""
     rng = np.random.default_rng(0)
     targets = rng.integers(0, 2, 400)
-    found: Runs = {}
+    found: RunsBySize = {}
     for place, values in scores.items():
         for value in values:
             wrong = rng.permutation(400) >= 400 * value
@@ -186,7 +194,7 @@ def test_with_labels_at_random_tuning_never_pays() -> None:
 
 def test_of_errors_less_is_a_gain() -> None:
     targets = np.arange(50.0)
-    runs: Runs = {
+    runs: RunsBySize = {
         (100, "tf-idf"): [(4.0, {"targets": targets, "predictions": targets + 2.0})] * 2,
         (100, "last-2"): [(1.0, {"targets": targets, "predictions": targets + 1.0})] * 2,
     }
@@ -209,7 +217,7 @@ def test_the_best_of_each_kind_is_chosen_by_dev_scores() -> None:
     assert begins(found)[0]["size"] is None
 
 
-def values_of(scores: dict[tuple[int, str], list[float]]) -> Values:
+def values_of(scores: dict[tuple[int, str], list[float]]) -> AnalysisResult:
     """What an analysis with these test scores gives."""
     labels = list(dict.fromkeys(name for _, name in scores))
     untuned = [name for name in labels if name != "fine-tuning"]
@@ -241,7 +249,7 @@ def values_of(scores: dict[tuple[int, str], list[float]]) -> Values:
         "gains": found,
         "begins": begins(found),
     }
-    return Values(rows, facts)
+    return AnalysisResult(rows, facts)
 
 
 def test_the_first_sentence_says_where_tuning_begins_to_pay() -> None:
@@ -272,7 +280,7 @@ def test_the_first_sentence_says_where_tuning_begins_to_pay() -> None:
 def test_runs_that_failed_are_not_told_as_a_lack_of_strategies() -> None:
     values = values_of({(100, "feature-extraction"): [0.7, 0.8]})
     failed = {**values.facts, "strategies": ["feature-extraction", "fine-tuning"]}
-    section = LabelCost().section(Values(values.rows, failed), ())
+    section = LabelCost().section(AnalysisResult(values.rows, failed), ())
     assert section.paragraphs[0].startswith("At no size has a strategy that tunes the encoder and")
 
 
@@ -284,8 +292,10 @@ def test_tables_and_pictures_show_every_size() -> None:
     assert first.values("Training rows") == [100, 300]
     assert first.values("tf-idf")[0] == pytest.approx(0.725)
     assert second.values("Training rows") == [100, 300]
-    figure = label_figure(values.rows, values.facts)
-    assert [len(curve.points) for curve in figure.curves] == [2, 2, 2]
-    assert figure.curves[0].points[0].mean == pytest.approx(72.5)
+    curves = curve_rows(values.rows, values.facts)
+    shown = [(row["strategy"], row["size"]) for row in curves]
+    assert shown == [(name, size) for name in LABELS for size in (100, 300)]
+    assert curves[0]["mean"] == pytest.approx(72.5)
+    assert curves[0]["low"] < 72.5 < curves[0]["high"]
     assert all(picture.svg.startswith("<svg") for picture in section.pictures)
     assert ">300<" in section.pictures[0].svg

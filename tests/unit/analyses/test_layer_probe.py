@@ -11,25 +11,26 @@ from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.analyses.fake_states import FakeStates, classes, scores
 from tests.unit.study.samples import Told, record_of
 
-from totune.analyses.base import ANALYSES, Values
-from totune.analyses.drawing.probe_section import probe_figure
-from totune.analyses.layer_probe import LayerProbe
-from totune.analyses.materials.opening import open_data
-from totune.analyses.materials.states import States
+from totune.analyses.base import ANALYSES, AnalysisResult
+from totune.analyses.blocks import subject_colors
+from totune.analyses.inputs.hidden_states import HiddenStates
+from totune.analyses.inputs.studies import open_data
+from totune.analyses.layer_probe import LayerProbe, probe_figure
 from totune.errors import ConfigError, DataError
 from totune.progress import Progress
 from totune.report.document import Section
+from totune.report.plots import colors_of
 
 
-def probe(material: FakeStates, told: Progress | None = None, **options: Any) -> Values:
-    return LayerProbe(**options).run(cast(States, material), told or Progress())
+def probe(inputs: FakeStates, told: Progress | None = None, **options: Any) -> AnalysisResult:
+    return LayerProbe(**options).run(cast(HiddenStates, inputs), told or Progress())
 
 
-def section_of(values: Values) -> Section:
+def section_of(values: AnalysisResult) -> Section:
     return LayerProbe().section(values, ())
 
 
-def column(values: Values, key: str, subject: str = "pretrained") -> list[Any]:
+def column(values: AnalysisResult, key: str, subject: str = "pretrained") -> list[Any]:
     return [row[key] for row in values.rows if row["subject"] == subject]
 
 
@@ -50,10 +51,10 @@ def test_the_block_that_holds_the_labels_leads() -> None:
 
 
 def test_permuted_labels_leave_nothing_to_tell() -> None:
-    material = classes((3, 3, 3))
+    inputs = classes((3, 3, 3))
     random = np.random.default_rng(0)
-    material.change = lambda _, __, vectors: random.permutation(vectors)
-    values = probe(material)
+    inputs.change = lambda _, __, vectors: random.permutation(vectors)
+    values = probe(inputs)
     assert max(abs(value) for value in column(values, "selectivity")) < 0.25
     assert not values.facts["leading"][0]["selective"]
     assert "Pretrained, no layer tells more than chance would" in section_of(values).paragraphs[0]
@@ -106,14 +107,16 @@ def test_seeds_of_an_adapted_encoder_are_shown_by_mean_and_deviation() -> None:
     assert cells[1].value == pytest.approx(column(values, "score")[2])
     assert "±" not in cells[1].text
     assert "±" in cells[2].text
-    figure = probe_figure(values, [record_of("lora"), record_of("fine-tuning")])
-    assert figure.strategies == ("lora", "fine-tuning")
+    drawn = probe_figure(values)
+    colors = subject_colors(drawn, [record_of("lora"), record_of("fine-tuning")])
+    assert colors["fine-tuning"] == colors_of(["lora", "fine-tuning"])["fine-tuning"]
     tops = [
         row["score"] for row in values.rows if row["subject"] != "pretrained" and row["block"] == 2
     ]
-    assert figure.lines[1].values[2] == pytest.approx(100 * np.mean(tops))
-    assert figure.lines[1].spread is not None
-    assert figure.lines[0].spread is None
+    (top,) = (row for row in drawn if (row["subject"], row["block"]) == ("fine-tuning", 2))
+    assert top["mean"] == pytest.approx(100 * np.mean(tops))
+    assert top["high"] - top["mean"] == pytest.approx(100 * np.std(tops, ddof=1))
+    assert drawn[0]["low"] is drawn[0]["high"] is None
 
 
 def test_more_rows_than_the_most_are_drawn() -> None:
@@ -124,20 +127,20 @@ def test_more_rows_than_the_most_are_drawn() -> None:
     assert column(values, "score")[2] > 0.9
 
 
-def constant(material: FakeStates, split: str) -> None:
-    material.labels[split] = np.ones_like(material.labels[split])
+def constant(inputs: FakeStates, split: str) -> None:
+    inputs.labels[split] = np.ones_like(inputs.labels[split])
 
 
-def once(material: FakeStates, _: str) -> None:
-    material.labels["train"] = np.arange(2)
+def once(inputs: FakeStates, _: str) -> None:
+    inputs.labels["train"] = np.arange(2)
 
 
-def once_but_one(material: FakeStates, _: str) -> None:
-    material.labels["train"] = np.array([0] * 50 + [1])
+def once_but_one(inputs: FakeStates, _: str) -> None:
+    inputs.labels["train"] = np.array([0] * 50 + [1])
 
 
-def few(material: FakeStates, _: str) -> None:
-    material.labels["train"] = material.labels["train"][:5]
+def few(inputs: FakeStates, _: str) -> None:
+    inputs.labels["train"] = inputs.labels["train"][:5]
 
 
 @pytest.mark.parametrize(
@@ -153,17 +156,17 @@ def few(material: FakeStates, _: str) -> None:
 def test_labels_that_leave_nothing_to_probe_are_refused(
     spoil: Callable[[FakeStates, str], None], split: str, message: str
 ) -> None:
-    material = classes()
-    spoil(material, split)
+    inputs = classes()
+    spoil(inputs, split)
     with pytest.raises(DataError, match=message):
-        probe(material)
+        probe(inputs)
 
 
 def test_constant_scores_are_refused() -> None:
-    material = scores()
-    constant(material, "train")
+    inputs = scores()
+    constant(inputs, "train")
     with pytest.raises(DataError, match=r"120 rows of train .* have one label only: 1\.0"):
-        probe(material)
+        probe(inputs)
 
 
 def test_a_state_that_is_no_number_is_named() -> None:
@@ -172,29 +175,29 @@ def test_a_state_that_is_no_number_is_named() -> None:
             vectors[[6, 8], 1, 3] = np.nan
         return vectors
 
-    material = classes(adapted=[(0, 1, 1)])
-    material.change = broken
+    inputs = classes(adapted=[(0, 1, 1)])
+    inputs.change = broken
     message = (
         r"block 1 \(layer 1\) of fine-tuning, seed 0 .* in 2 of 100 rows of dev, first in row 7 "
     )
     with pytest.raises(DataError, match=message):
-        probe(material)
+        probe(inputs)
 
 
 def test_classes_that_a_split_lacks_are_told_and_count_as_wrong() -> None:
-    material = classes((0, 3), count=3)
-    material.labels["dev"] = np.array([0, 1] * 45 + [-100] * 10)  # nothing of c, ten never seen
+    inputs = classes((0, 3), count=3)
+    inputs.labels["dev"] = np.array([0, 1] * 45 + [-100] * 10)  # nothing of c, ten never seen
     told = Told()
-    values = probe(material, told)
-    assert told.warned[0] == "dev has no row of 'c': how well it is told is not measured."
+    values = probe(inputs, told)
+    assert told.warned[0] == "dev has no row of 'c': how well it is predicted is unknown."
     assert told.warned[1].startswith("10 of 100 rows of dev have a label that no row of train has")
     assert 0.6 < column(values, "score")[1] <= 0.9
 
 
 def test_a_class_rarer_than_folds_is_no_obstacle() -> None:
-    material = classes((0, 3), count=3)
-    material.labels["train"] = np.array([0, 1] * 59 + [2, 2])
-    assert column(probe(material), "score")[1] > 0.5
+    inputs = classes((0, 3), count=3)
+    inputs.labels["train"] = np.array([0, 1] * 59 + [2, 2])
+    assert column(probe(inputs), "score")[1] > 0.5
 
 
 @pytest.mark.parametrize("options", [{"folds": 1}, {"max_train_rows": 5}, {"pooling": "sum"}])

@@ -10,30 +10,32 @@ from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.analyses.fake_states import FakeStates, classes, scores
 from tests.unit.study.samples import Told, record_of
 
-from totune.analyses.base import ANALYSES, Values
-from totune.analyses.drawing.information_section import information_figure
-from totune.analyses.materials.opening import open_data
-from totune.analyses.materials.states import States
+from totune.analyses.base import ANALYSES, AnalysisResult
+from totune.analyses.blocks import subject_colors
+from totune.analyses.inputs.hidden_states import HiddenStates
+from totune.analyses.inputs.studies import open_data
 from totune.analyses.mutual_information import MutualInformation
+from totune.analyses.mutual_information_section import information_figure
 from totune.cli.parsing import parse_assignments
 from totune.errors import ConfigError, DataError
 from totune.information import Edge, NearestNeighbours
 from totune.progress import Progress
 from totune.report.document import Section
+from totune.report.plots import colors_of
 from totune.tasks.classification import Classification
 
 KINDS = {"labels", "random labels", "random representations"}
 
 
-def information(material: FakeStates, told: Progress | None = None, **options: Any) -> Values:
-    return MutualInformation(**options).run(cast(States, material), told or Progress())
+def information(inputs: FakeStates, told: Progress | None = None, **options: Any) -> AnalysisResult:
+    return MutualInformation(**options).run(cast(HiddenStates, inputs), told or Progress())
 
 
-def section_of(values: Values) -> Section:
+def section_of(values: AnalysisResult) -> Section:
     return MutualInformation().section(values, ())
 
 
-def bits(values: Values, what: str = "labels", estimator: str = "edge") -> list[float]:
+def bits(values: AnalysisResult, what: str = "labels", estimator: str = "edge") -> list[float]:
     return [
         row["bits"]
         for row in values.rows
@@ -56,17 +58,17 @@ def test_the_block_that_holds_the_labels_is_found_by_both_estimators() -> None:
 
 
 def test_permuted_states_hold_nothing() -> None:
-    material, random = classes((6, 6, 6)), np.random.default_rng(0)
-    material.change = lambda _, __, vectors: random.permutation(vectors)
-    found = section_of(information(material))
+    inputs, random = classes((6, 6, 6)), np.random.default_rng(0)
+    inputs.change = lambda _, __, vectors: random.permutation(vectors)
+    found = section_of(information(inputs))
     assert "no layer shows more information than permuted labels do" in found.paragraphs[0]
 
 
 def test_estimates_are_those_of_the_estimators() -> None:
-    material = classes((0, 2))
-    values = information(material, draws=1, passes=1)
-    states = material.vectors(next(material.subjects()), "dev")[:, 1]  # type: ignore[arg-type]
-    labels = material.targets("dev")
+    inputs = classes((0, 2))
+    values = information(inputs, draws=1, passes=1)
+    states = inputs.vectors(next(inputs.subjects()), "dev")[:, 1]  # type: ignore[arg-type]
+    labels = inputs.targets("dev")
     assert bits(values)[1] == pytest.approx(Edge(passes=1).estimate(states, labels))
     near = NearestNeighbours().with_labels(states, labels)
     assert bits(values, estimator="neighbours")[1] == pytest.approx(near, abs=1e-6)
@@ -75,11 +77,11 @@ def test_estimates_are_those_of_the_estimators() -> None:
 
 def test_several_draws_give_their_mean_and_spread() -> None:
     values = information(classes((0, 2)), draws=3, passes=1, estimators=("edge",))
-    material = classes((0, 2))
-    states = material.vectors(next(material.subjects()), "dev")[:, 1]  # type: ignore[arg-type]
+    inputs = classes((0, 2))
+    states = inputs.vectors(next(inputs.subjects()), "dev")[:, 1]  # type: ignore[arg-type]
     first = Edge(passes=1).seed
     drawn = [
-        Edge(passes=1, seed=first + draw).estimate(states, material.targets("dev"))
+        Edge(passes=1, seed=first + draw).estimate(states, inputs.targets("dev"))
         for draw in range(3)
     ]
     (row,) = [row for row in values.rows if row["what"] == "labels" and row["block"] == 1]
@@ -135,11 +137,11 @@ def test_classes_that_edge_does_not_tell_apart_are_said() -> None:
 
 def test_labels_bound_the_picture_and_scores_do_not() -> None:
     values = information(classes((0, 2), count=4), estimators=("edge",), draws=2)
-    figure = information_figure("edge", values.rows, values.facts, ())
-    assert figure.bound == ("entropy of the labels", pytest.approx(2.0))
+    assert values.facts["entropy"] == pytest.approx(2.0)
+    assert ">entropy of the labels<" in section_of(values).pictures[0].svg
     scored = information(scores((0, 4)), draws=2)
     assert scored.facts["entropy"] is None
-    assert information_figure("edge", scored.rows, scored.facts, ()).bound is None
+    assert "entropy" not in section_of(scored).pictures[0].svg
     assert bits(scored, estimator="neighbours")[1] > 0.5
     assert section_of(scored).paragraphs[-1].startswith("Labels are scores, which have no entropy")
 
@@ -153,11 +155,14 @@ def test_seeds_of_an_adapted_encoder_are_shown_by_mean_and_deviation() -> None:
         ("fine-tuning", 1),
     ]
     found = [row["bits"] for row in rows[1:]]
-    figure = information_figure("edge", values.rows, values.facts, [record_of("lora")])
-    assert figure.strategies == ("lora", "fine-tuning")
-    assert figure.lines[1].values[1] == pytest.approx(np.mean(found))
-    assert figure.lines[1].spread is not None
-    assert figure.lines[1].spread[1] == pytest.approx(np.std(found, ddof=1))
+    drawn = information_figure(values.rows)
+    assert [(row["subject"], row["block"]) for row in drawn] == [
+        *(("pretrained", 0), ("pretrained", 1), ("fine-tuning", 0), ("fine-tuning", 1))
+    ]
+    assert drawn[3]["mean"] == pytest.approx(np.mean(found))
+    assert drawn[3]["high"] - drawn[3]["mean"] == pytest.approx(np.std(found, ddof=1))
+    colors = subject_colors(drawn, [record_of("lora")])
+    assert colors["fine-tuning"] == colors_of(["lora", "fine-tuning"])["fine-tuning"]
     table = section_of(values).tables[0]
     heads = [column.name for column in table.columns]
     assert heads == ["Block", "pretrained", "fine-tuning", "random representations"]
@@ -172,36 +177,36 @@ def test_another_split_and_fewer_rows() -> None:
 
 
 def test_rows_of_labels_that_training_lacks_are_left_out() -> None:
-    material, told = classes((0, 6)), Told()
-    material.labels["dev"] = np.array([0, 1] * 45 + [-100] * 10)
-    values = information(material, told, draws=1, estimators=("edge",))
+    inputs, told = classes((0, 6)), Told()
+    inputs.labels["dev"] = np.array([0, 1] * 45 + [-100] * 10)
+    values = information(inputs, told, draws=1, estimators=("edge",))
     assert values.facts["rows"] == 90
     assert told.warned[0].startswith("10 of 100 rows of dev have a label that no row of train has")
     assert values.facts["entropy"] == pytest.approx(1.0)
 
 
-def constant(material: FakeStates) -> None:
-    material.labels["dev"] = np.zeros_like(material.labels["dev"])
+def constant(inputs: FakeStates) -> None:
+    inputs.labels["dev"] = np.zeros_like(inputs.labels["dev"])
 
 
-def few(material: FakeStates) -> None:
-    material.labels["dev"] = material.labels["dev"][:12]
+def few(inputs: FakeStates) -> None:
+    inputs.labels["dev"] = inputs.labels["dev"][:12]
 
 
-def once(material: FakeStates) -> None:
-    material.labels["dev"] = np.arange(25)
+def once(inputs: FakeStates) -> None:
+    inputs.labels["dev"] = np.arange(25)
 
 
-def unseen(material: FakeStates) -> None:
-    material.labels["dev"] = np.full(60, -100)
+def unseen(inputs: FakeStates) -> None:
+    inputs.labels["dev"] = np.full(60, -100)
 
 
-def broken(material: FakeStates) -> None:
+def broken(inputs: FakeStates) -> None:
     def spoil(_: Any, __: str, vectors: np.ndarray) -> np.ndarray:
         vectors[4, 0, 0] = np.inf
         return vectors
 
-    material.change = spoil
+    inputs.change = spoil
 
 
 @pytest.mark.parametrize(
@@ -217,10 +222,10 @@ def broken(material: FakeStates) -> None:
 def test_what_allows_no_estimate_is_refused(
     spoil: Callable[[FakeStates], None], message: str
 ) -> None:
-    material = classes()
-    spoil(material)
+    inputs = classes()
+    spoil(inputs)
     with pytest.raises(DataError, match=message):
-        information(material)
+        information(inputs)
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,15 @@ import json
 from dataclasses import asdict, replace
 
 import pytest
-from tests.unit.analyses.small_material import INFO, RUNS
+from tests.unit.analyses.small_inputs import INFO, RUNS
 from tests.unit.report.sample_study import run_of
 
-from totune.analyses.base import ANALYSES, Values
-from totune.analyses.drawing.gap_figure import gap_figures
-from totune.analyses.drawing.gap_section import gap_section
+from totune.analyses.base import ANALYSES, AnalysisResult
 from totune.analyses.overfitting_gap import OverfittingGap
+from totune.analyses.overfitting_gap_section import gap_figures, gap_limits, gap_section
 from totune.errors import ConfigError, DataError
 from totune.progress import Progress
-from totune.report.phase_drawing import draw_phases
-from totune.report.phase_figure import PhaseSpan
+from totune.report.phases import align_phases
 from totune.runs.records import EpochRecord, RunRecord, StudyInfo
 
 
@@ -26,11 +24,11 @@ def run_with(dev: list[float], train: list[float], phase: str = "all") -> RunRec
     return replace(run_of("fine-tuning", 0), epochs=epochs, best_epoch=best)
 
 
-def found(records: list[RunRecord], info: StudyInfo = INFO, **options: float) -> Values:
+def found(records: list[RunRecord], info: StudyInfo = INFO, **options: float) -> AnalysisResult:
     return OverfittingGap(**options).run((info, records), Progress())
 
 
-def summary(values: Values, strategy: str, phase: str) -> dict:
+def summary(values: AnalysisResult, strategy: str, phase: str) -> dict:
     (one,) = (
         one
         for one in values.facts["phases"]
@@ -152,50 +150,55 @@ def test_phases_of_one_epoch_are_no_place_to_stop():
     values = found([run])
     assert all(row["rule"] for row in values.rows)
     assert [table.title for table in gap_section("Gap", values).tables] == ["Gap"]
-    (figure,) = gap_figures(values.rows, values.facts)
-    assert [span.start for span in figure.spans] == [0, 1, 2]
-    assert figure.lines[0].stops == ()
-    assert "the gap rule would stop" not in draw_phases(figure)
+    (rows,) = gap_figures(values.rows, values.facts)
+    assert [span["start"] for span in align_phases(rows)[1]] == [0, 1, 2]
+    assert not any(row["stop"] for row in rows)
+    (picture,) = gap_section("Gap", values).pictures
+    assert "the gap rule would stop" not in picture.svg
 
 
 def test_in_the_picture_each_phase_begins_at_the_same_place_for_all_seeds():
     values = found(RUNS)
     stack, tuned = gap_figures(values.rows, values.facts)
-    assert (stack.strategy, tuned.strategy) == ("stack-and-finetune", "fine-tuning")
-    assert stack.spans == (PhaseSpan("stack", 0, 4), PhaseSpan("all", 4, 3))
-    assert [line.at for line in stack.lines] == [(1, 2, 5, 6, 7), (1, 2, 3, 4, 5, 6, 7)]
-    assert [line.stops for line in stack.lines] == [(2,), (4,)]
-    assert [line.kept for line in stack.lines] == [6, 6]
+    assert {row["strategy"] for row in stack} == {"stack-and-finetune"}
+    assert {row["strategy"] for row in tuned} == {"fine-tuning"}
+    placed, spans = align_phases(stack)
+    assert spans == [
+        {"phase": "stack", "start": 0, "epochs": 4},
+        {"phase": "all", "start": 4, "epochs": 3},
+    ]
+    runs = [[row for row in placed if row["seed"] == seed] for seed in (0, 1)]
+    assert [[row["at"] for row in run] for run in runs] == [[1, 2, 5, 6, 7], [1, 2, 3, 4, 5, 6, 7]]
+    assert [[row["at"] for row in run if row["stop"]] for run in runs] == [[2], [4]]
+    assert [[row["at"] for row in run if row["kept"]] for run in runs] == [[6], [6]]
 
 
 def test_the_picture_shows_train_and_dev_and_where_the_rule_stops():
     values = found(RUNS)
     stack = gap_figures(values.rows, values.facts)[0]
-    first = stack.lines[0]
-    assert first.dev == pytest.approx((71, 72, 80, 82, 84))
-    assert first.train[:2] == pytest.approx((74.05, 78.1))
-    assert first.live[2:] == pytest.approx((78, 81, 84))
-    assert first.gap[:2] == pytest.approx((3.05, 6.1))
-    assert first.live_gap[2:] == pytest.approx((-2, -1, 0))
-    assert first.live[:2] == first.live_gap[:2] == (None, None)
-    assert first.train[2:] == first.gap[2:] == (None,) * 3
-    drawn = draw_phases(stack)
+    first = {name: [row[name] for row in stack if not row["seed"]] for name in stack[0]}
+    assert first["dev"] == pytest.approx([71, 72, 80, 82, 84])
+    assert first["train"][:2] == pytest.approx([74.05, 78.1])
+    assert first["live"][2:] == pytest.approx([78, 81, 84])
+    assert first["gap"][:2] == pytest.approx([3.05, 6.1])
+    assert first["live_gap"][2:] == pytest.approx([-2, -1, 0])
+    assert first["live"][:2] == first["live_gap"][:2] == [None, None]
+    assert first["train"][2:] == first["gap"][2:] == [None] * 3
+    drawn = gap_section("Gap", values).pictures[0]
     for text in ("dev", "train, dropout off", "the gap rule would stop", "limit", "Gap, points"):
-        assert f">{text}<" in drawn
-    assert drawn == draw_phases(stack)
+        assert f">{text}<" in drawn.svg
+    assert drawn == gap_section("Gap", values).pictures[0]
 
 
 def test_gaps_have_one_scale_and_limit_in_all_pictures():
     values = found(RUNS)
     figures = gap_figures(values.rows, values.facts)
-    assert [figure.gap_limit for figure in figures] == pytest.approx([5, 5])
-    low, high = figures[0].gap_limits
-    assert figures[1].gap_limits == (low, high)
+    low, high = gap_limits(figures, 5.0)
     assert low < -2
     assert high > 7.5
 
 
 def test_values_read_from_a_file_draw_the_same_section():
     values = found(RUNS)
-    read = Values(**json.loads(json.dumps(asdict(values))))
+    read = AnalysisResult(**json.loads(json.dumps(asdict(values))))
     assert gap_section(OverfittingGap.title, read) == OverfittingGap().section(values, RUNS)

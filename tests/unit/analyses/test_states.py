@@ -10,8 +10,8 @@ import torch
 from tests.tiny_data import save_encoder, write_pairs, write_reviews
 
 from totune import api
-from totune.analyses.materials.opening import Opened, open_data
-from totune.analyses.materials.states import States, _joined
+from totune.analyses.inputs.hidden_states import HiddenStates, join_pairs
+from totune.analyses.inputs.studies import AnalysisInputs, open_data
 from totune.errors import ConfigError
 from totune.inputs.encoded import EncodingOptions, frame
 from totune.progress import Progress
@@ -50,7 +50,7 @@ def compare(folder: Path, **settings: object) -> Study:
     )
 
 
-def opened(folder: Path, **settings: object) -> Opened:
+def opened(folder: Path, **settings: object) -> AnalysisInputs:
     settings = {"study": folder / "study", "cache_dir": folder / "cache", **settings}
     return open_data(folder / "reviews.csv", **settings)  # type: ignore[arg-type]
 
@@ -154,8 +154,8 @@ def test_weights_that_were_not_kept_are_told_and_made_again(folder: Path, tmp_pa
 def test_both_texts_of_a_pair_are_one_sequence() -> None:
     inputs = np.array([[[1.0]], [[4.0]], [[2.0]], [[8.0]]], dtype=np.float32)
     lengths = np.array([1, 2, 3, 3])
-    np.testing.assert_allclose(_joined(inputs, lengths, "mean").ravel(), [3.0, 5.0])
-    np.testing.assert_allclose(_joined(inputs, lengths, "max").ravel(), [4.0, 8.0])
+    np.testing.assert_allclose(join_pairs(inputs, lengths, "mean").ravel(), [3.0, 5.0])
+    np.testing.assert_allclose(join_pairs(inputs, lengths, "max").ravel(), [4.0, 8.0])
 
 
 def test_a_first_token_is_asked_of_word_pieces_alone(
@@ -173,4 +173,4 @@ def test_tagged_words_have_no_vector_per_text(folder: Path) -> None:
     found = opened(folder)
     found.context.task = type("Tags", (), {"per_word": True, "name": "tagging"})()
     with pytest.raises(ConfigError, match="has a label per word"):
-        States(found.context)
+        HiddenStates(found.context)

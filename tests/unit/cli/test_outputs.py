@@ -9,7 +9,7 @@ from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.study.samples import info_of, record_of
 from typer.testing import CliRunner
 
-from totune.analyses.base import Values
+from totune.analyses.base import AnalysisResult
 from totune.analyses.findings import Findings
 from totune.api import compare
 from totune.cli.app import app
@@ -229,7 +229,7 @@ def test_training_goes_on_where_it_was_killed_and_replaces_its_model() -> None:
 
 @pytest.mark.usefixtures("here")
 def test_findings_replace_findings_alone() -> None:
-    Findings("divergence", {}, {}, Values((), {})).save(Path("found"))
+    Findings("divergence", {}, {}, AnalysisResult((), {})).save(Path("found"))
     probe = ("analyze", "layer-probe", *DATA, "--out", "found")
     for name in ("layer-probe.json", "layer-probe.parquet", "layer-probe.html"):
         write(Path("found/analyses") / name, "{}")

@@ -11,7 +11,7 @@ from totune.cli.predict import Encoding
 from totune.errors import ConfigError
 
 if TYPE_CHECKING:
-    from totune.analyses.materials.trained import TrainedModels
+    from totune.analyses.inputs.studies import AblationModels
     from totune.progress import Progress
 
 EXAMPLES = examples(
@@ -88,8 +88,8 @@ def run(
     with RichProgress(quiet) as progress:
         named = parse_names(strategies) if strategies else []
         opened = _open(data, model_dir, study, named, given, progress)
-        found = analyse(analysis, opened.models, opened.about, progress)
-    show(found, folder, opened.records, json)
+        findings = analyse(analysis, opened.models, opened.about, progress)
+    show(findings, folder, opened.records, json)
 
 
 def _open(
@@ -99,8 +99,8 @@ def _open(
     strategies: list[str],
     given: dict[str, str | None],
     progress: "Progress",
-) -> "TrainedModels":
-    from totune.analyses.materials.trained import open_folder, open_study
+) -> "AblationModels":
+    from totune.analyses.inputs.studies import open_folder, open_study
 
     if model_dir is not None:
         return open_folder(model_dir, data, progress=progress, **given)

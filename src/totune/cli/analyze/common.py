@@ -16,7 +16,7 @@ from totune.errors import ConfigError
 
 if TYPE_CHECKING:
     from totune.analyses.findings import Findings
-    from totune.analyses.materials.opening import Opened
+    from totune.analyses.inputs.studies import AnalysisInputs
     from totune.progress import Progress
     from totune.runs.records import RunRecord
 
@@ -71,13 +71,13 @@ def open_data(
     strategies: str | None,
     settings: Mapping[str, Any],
     progress: "Progress",
-) -> "Opened":
+) -> "AnalysisInputs":
     """Data and encoder, and a study's models.
 
     Raises:
-        ConfigError: strategies are named and no study.
+        ConfigError: if strategies are named and no study.
     """
-    from totune.analyses.materials.opening import open_data
+    from totune.analyses.inputs.studies import open_data
 
     if strategies is not None and study is None:
         raise ConfigError("--strategies chooses among a study's models: name it with --study.")
@@ -87,12 +87,12 @@ def open_data(
     return open_data(data, study=study, strategies=names, progress=progress, **chosen)
 
 
-def states_command(name: str, does: str) -> Callable[..., None]:
+def hidden_states_command(name: str, summary: str) -> Callable[..., None]:
     """The command of an analysis of hidden states; all of them take the same options.
 
     Args:
-        name: of the analysis.
-        does: what help says of it.
+        name: name of the analysis.
+        summary: what help says of it.
     """
 
     @takes(READING_OPTIONS)
@@ -114,10 +114,10 @@ def states_command(name: str, does: str) -> Callable[..., None]:
         folder = output_folder(name, out or study)
         with RichProgress(quiet) as progress:
             opened = open_data(data, study, strategies, settings, progress)
-            found = analyse(analysis, opened.states, opened.about, progress)
-        show(found, folder, opened.records, json)
+            findings = analyse(analysis, opened.states, opened.about, progress)
+        show(findings, folder, opened.records, json)
 
-    run.__doc__ = does
+    run.__doc__ = summary
     return run
 
 
@@ -135,21 +135,22 @@ def output_folder(analysis: str, named: Path | None) -> Path:
 
 
 def show(
-    found: "Findings",
+    findings: "Findings",
     out: Path,
     records: "Sequence[RunRecord]",
     json: bool,
 ) -> None:
-    """Saves findings under `out`, draws a page of them, and a study's report anew; prints both."""
-    from totune.analyses.page import write_page
+    """Saves findings under `out`, draws their page, and a study's report anew; prints both."""
+    from totune.analyses.findings import write_page
+    from totune.study.study import Study
 
-    saved = found.save(out)
-    page = write_page(found, out, records)
+    saved = findings.save(out)
+    page = write_page(findings, out, records)
     if (out / "study.json").is_file():
-        _redraw(out)
+        Study(out).report()
     if json:
-        return emit({"file": saved, "page": page, **found.to_json()})
-    section = found.section(records)
+        return emit({"file": saved, "page": page, **findings.to_json()})
+    section = findings.section(records)
     for warning in section.warnings:
         typer.echo(warning, err=True)
     for table in section.tables:
@@ -158,9 +159,3 @@ def show(
     for sentence in section.paragraphs:
         typer.echo(sentence)
     typer.echo(f"\nPage: {page}\nData: {saved}")
-
-
-def _redraw(study: Path) -> None:
-    from totune.study.study import Study
-
-    Study(study).report()

@@ -11,8 +11,7 @@ from totune.cli.parsing import parse_assignments
 from totune.errors import ConfigError
 
 if TYPE_CHECKING:
-    from totune.analyses.materials.corpora import Reading
-    from totune.analyses.materials.corpus_scores import Scores
+    from totune.analyses.inputs.corpora import CorpusScores, TextColumns
 
 EXAMPLES = examples(
     (
@@ -106,28 +105,33 @@ def run(
     """Show how far corpora lie from another, in nats, and whether that decides if tuning pays."""
     from totune.analyses.base import ANALYSES
     from totune.analyses.findings import analyse
-    from totune.analyses.materials.corpora import Corpora, Reading, read_corpora, read_reference
+    from totune.analyses.inputs.corpora import (
+        DivergenceInputs,
+        TextColumns,
+        read_corpora,
+        read_reference,
+    )
     from totune.cli.progress import RichProgress
 
     analysis = ANALYSES.create("divergence", parse_assignments(set or []))
     folder = output_folder(analysis.name, out)
     metric, known = _scores(scores, study or [], frozen, tuned)
-    reading = Reading(text, pair, by, encoding)
+    columns = TextColumns(text, pair, by, encoding)
     with RichProgress(quiet) as progress:
-        others = read_corpora(data, reading, progress)
-        apart = read_reference(reference, reading, progress)
-        corpora = Corpora(apart, others, known, metric, (frozen, tuned))
-        about = _about([corpus.name for corpus in others], data, reference, reading)
-        found = analyse(analysis, corpora, about, progress)
-    show(found, folder, (), json)
+        others = read_corpora(data, columns, progress)
+        apart = read_reference(reference, columns, progress)
+        inputs = DivergenceInputs(apart, others, known, metric, (frozen, tuned))
+        about = _about([corpus.name for corpus in others], data, reference, columns)
+        findings = analyse(analysis, inputs, about, progress)
+    show(findings, folder, (), json)
 
 
 def _about(
-    names: Sequence[str], data: Sequence[str], reference: Sequence[str], reading: "Reading"
+    names: Sequence[str], data: Sequence[str], reference: Sequence[str], columns: "TextColumns"
 ) -> Mapping[str, Any]:
     """What was read, as findings record it."""
-    columns = {"text": reading.text, "pair": reading.pair, "by": reading.by}
-    named = {what: name for what, name in columns.items() if name is not None}
+    read = {"text": columns.text, "pair": columns.pair, "by": columns.by}
+    named = {column: name for column, name in read.items() if name is not None}
     return {
         "data": ", ".join(names),
         "sources": list(data),
@@ -138,14 +142,14 @@ def _about(
 
 def _scores(
     file: Path | None, studies: Sequence[str], frozen: str, tuned: str
-) -> "tuple[str, Scores]":
+) -> "tuple[str, CorpusScores]":
     """The metric and the scores by corpus, from a file or from studies.
 
     Raises:
         ConfigError: if both are given, or a study has no name.
         DataError: if the file cannot be used.
     """
-    from totune.analyses.materials.corpus_scores import read_scores, scores_of_studies
+    from totune.analyses.inputs.corpora import read_scores, scores_of_studies
 
     if file is not None and studies:
         raise ConfigError("Scores come from --scores or from --study, not from both.")

@@ -51,8 +51,9 @@ def run(
 ) -> None:
     """Train each strategy on few rows, more and all: where does tuning begin to pay?"""
     from totune.analyses.findings import analyse
-    from totune.analyses.label_cost import LabelCost, open_bench
-    from totune.analyses.materials.opening import Opened
+    from totune.analyses.inputs.learning_curves import open_learning_curves
+    from totune.analyses.inputs.studies import AnalysisInputs
+    from totune.analyses.label_cost import LabelCost
     from totune.cli.progress import RichProgress
     from totune.registry import build
 
@@ -65,9 +66,16 @@ def run(
     chosen = read_settings(settings)
     output_folder(analysis.name, out)
     with RichProgress(quiet) as progress:
-        bench = open_bench(data, analysis, out, progress, **chosen)
-        found = analyse(analysis, bench, Opened(bench.context).about, progress)
-    show(found, out, (), json)
+        setup = open_learning_curves(
+            data,
+            out,
+            progress,
+            strategies=analysis.strategies,
+            seeds=analysis.seeds,
+            **chosen,
+        )
+        findings = analyse(analysis, setup, AnalysisInputs(setup.context).about, progress)
+    show(findings, out, (), json)
 
 
 def _sizes(text: str) -> list[str]:

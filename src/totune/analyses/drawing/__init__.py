@@ -1,1 +1,0 @@
-"""What analyses found, as figures and sections of a report."""

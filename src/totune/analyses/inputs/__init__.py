@@ -1,0 +1,1 @@
+"""What analyses read: hidden states, trained models, texts, runs by size of the training set."""

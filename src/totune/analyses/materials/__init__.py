@@ -1,1 +1,0 @@
-"""What analyses read: hidden states, trained models, corpora."""

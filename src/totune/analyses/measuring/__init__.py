@@ -1,1 +1,0 @@
-"""What analyses measure with, apart from options and drawing."""
