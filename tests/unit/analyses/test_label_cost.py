@@ -23,7 +23,7 @@ from totune.baselines.base import BASELINES
 from totune.errors import ConfigError, DataError
 from totune.metrics import METRICS
 from totune.progress import Progress
-from totune.runs import execute
+from totune.runs.run import Run
 
 LABELS = ("tf-idf", "feature-extraction", "fine-tuning")
 
@@ -69,7 +69,7 @@ def test_what_is_finished_is_not_run_again(
     measured: tuple[LabelCost, LearningCurveSetup, AnalysisResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analysis, setup, values = measured
-    monkeypatch.setattr(execute, "run", lambda *_: pytest.fail("ran again"))
+    monkeypatch.setattr(Run, "execute", lambda *_: pytest.fail("ran again"))
     assert analysis.run(setup, Progress()) == values
 
 
@@ -90,7 +90,7 @@ def test_finished_runs_of_a_study_count(
     study = api.compare(data, out=tmp_path, strategies=names, seeds=1, **settings_in(folder))
     analysis = LabelCost(("all",), ("tf-idf",), 1)
     setup = setup_in(folder, tmp_path, analysis)
-    monkeypatch.setattr(execute, "run", lambda *_: pytest.fail("ran again"))
+    monkeypatch.setattr(Run, "execute", lambda *_: pytest.fail("ran again"))
     (row,) = analysis.run(setup, Progress()).rows
     assert row["test"] == study.records[0].test["accuracy"]
 
