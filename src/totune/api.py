@@ -19,7 +19,7 @@ from totune.runs.execute import (
     leave_out_unfit,
     tokenize_splits,
 )
-from totune.runs.executors.choice import executor_of
+from totune.runs.executors import create_executor
 from totune.runs.prepare import Settings, configurations, prepare
 from totune.runs.records import RunRecord
 from totune.runs.store import Store, is_study
@@ -68,7 +68,7 @@ def compare(
     progress = progress or Progress()
     chosen = build(Settings, settings, "compare")
     chosen.check()
-    executor = executor_of(chosen)
+    executor = create_executor(chosen)
     check_search_storage(chosen)
     check_trackers(chosen.track)
     store = open_study(out, chosen.model)

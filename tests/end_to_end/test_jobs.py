@@ -19,8 +19,8 @@ from totune.runs.callbacks import Callback
 from totune.runs.config import RunConfig
 from totune.runs.context import Context
 from totune.runs.execute import Runs, execute
-from totune.runs.executors import pool
-from totune.runs.executors.processes import Processes
+from totune.runs.executors import processes
+from totune.runs.executors.processes import ProcessExecutor
 from totune.runs.prepare import Settings, configurations, prepare
 from totune.runs.store import Store
 from totune.training.history import EpochRecord
@@ -30,10 +30,9 @@ EPOCHS = 3
 
 
 @pytest.fixture(autouse=True)
-def _forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are forked from the server that has imported everything: seconds less each."""
+def _forked() -> None:
+    """Workers are forked from the server of these tests, if that is the first to be started."""
     commands.start_server()
-    monkeypatch.setattr(pool, "_spawning", commands._server)
 
 
 @pytest.fixture
@@ -79,7 +78,7 @@ def test_several_processes_come_to_the_numbers_of_one(context: Context, tmp_path
     alone, together = Store(tmp_path / "alone"), Store(tmp_path / "together")
     expected = execute(runs, context, alone, keep_all=True)
     context.callback = killer = Killer()
-    found = execute(runs, context, together, keep_all=True, executor=Processes(2))
+    found = execute(runs, context, together, keep_all=True, executor=ProcessExecutor(2))
     assert [record.fingerprint for record in found] == [r.fingerprint for r in expected]
     assert {record.status for record in found} == {"finished"}
     assert results(together.folder) == results(alone.folder)
@@ -95,7 +94,7 @@ def test_a_job_that_kills_every_worker_ends_no_study(context: Context, tmp_path:
     jobs = [Deadly("a", ""), Deadly("b", "signal"), Deadly("c", "")]
     found = {
         job.title: result
-        for job, result in Processes(2).perform(jobs, context, Store(tmp_path / "study"))
+        for job, result in ProcessExecutor(2).perform(jobs, context, Store(tmp_path / "study"))
     }
     assert found["a"] == "a in a worker of 1 thread"
     assert found["c"] == "c in a worker of 1 thread"
@@ -107,7 +106,7 @@ def test_a_job_that_kills_every_worker_ends_no_study(context: Context, tmp_path:
 def test_what_a_job_raises_ends_the_study(context: Context, tmp_path: Path) -> None:
     jobs = [Deadly("a", "exception"), Deadly("b", "")]
     with pytest.raises(KeyError, match="it broke") as caught:
-        list(Processes(2).perform(jobs, context, Store(tmp_path / "study")))
+        list(ProcessExecutor(2).perform(jobs, context, Store(tmp_path / "study")))
     assert "studies.py" in caught.value.__notes__[0]
     assert multiprocessing.active_children() == []
 
@@ -117,15 +116,15 @@ def test_a_job_that_cannot_be_sent_is_refused(context: Context, tmp_path: Path) 
         """Of a class that another process cannot find."""
 
     with pytest.raises(ConfigError, match="a: it cannot be sent to another process"):
-        list(Processes(2).perform([Local("a", "")], context, Store(tmp_path / "study")))
+        list(ProcessExecutor(2).perform([Local("a", "")], context, Store(tmp_path / "study")))
 
 
 def test_workers_that_cannot_begin_end_the_study(
     context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "work", os.abort)
+    monkeypatch.setattr(processes, "work", os.abort)
     with pytest.raises(RunError, match=r"A worker process .* before it could begin"):
-        list(Processes(2).perform([Deadly("a", "")], context, Store(tmp_path / "study")))
+        list(ProcessExecutor(2).perform([Deadly("a", "")], context, Store(tmp_path / "study")))
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from totune.runs.config import RunConfig
 from totune.runs.context import Context
 from totune.runs.execute import execute
 from totune.runs.executors import ray as on_ray
-from totune.runs.executors.ray import RayCluster
+from totune.runs.executors.ray import RayExecutor
 from totune.runs.executors.ray_session import import_ray
 from totune.runs.prepare import Settings, configurations, prepare
 from totune.runs.store import Store
@@ -97,7 +97,7 @@ def test_a_study_survives_the_death_of_a_node(
     told = told_of(context)
     context.callback = killer = Killer(cluster, far)
     found = execute(
-        runs, context, far, keep_all=True, executor=RayCluster(cluster.address, cpus_per_run=1)
+        runs, context, far, keep_all=True, executor=RayExecutor(cluster.address, cpus_per_run=1)
     )
     assert killer.killed
     assert [record.fingerprint for record in found] == [r.fingerprint for r in expected]
@@ -116,7 +116,7 @@ def test_a_job_that_kills_every_worker_ends_no_study(
 ) -> None:
     context.callback = Callback()
     jobs = [Deadly("a", ""), Deadly("b", "signal"), Deadly("c", "")]
-    executor = RayCluster(cluster.address, cpus_per_run=1)
+    executor = RayExecutor(cluster.address, cpus_per_run=1)
     performed = executor.perform(jobs, context, Store(tmp_path / "study"))
     found = {job.title: result for job, result in performed}
     assert found["a"] == "a in a worker of 1 thread"
@@ -126,7 +126,7 @@ def test_a_job_that_kills_every_worker_ends_no_study(
 
 
 def test_what_a_job_raises_ends_the_study(cluster: Any, context: Context, tmp_path: Path) -> None:
-    executor = RayCluster(cluster.address, cpus_per_run=1)
+    executor = RayExecutor(cluster.address, cpus_per_run=1)
     with pytest.raises(KeyError, match="it broke"):
         list(executor.perform([Deadly("a", "exception")], context, Store(tmp_path / "study")))
 
@@ -154,12 +154,12 @@ def test_what_a_cluster_cannot_do_is_said(
 ) -> None:
     if versions:
         monkeypatch.setattr(on_ray, "_versions", lambda: versions)
-    executor = RayCluster(cluster.address, **needs)
+    executor = RayExecutor(cluster.address, **needs)
     with pytest.raises(ConfigError, match=fault):
         list(executor.perform([Deadly("a", "")], context, Store(tmp_path / "study")))
 
 
 def test_where_no_cluster_answers_this_is_said(context: Context, tmp_path: Path) -> None:
-    executor = RayCluster("127.0.0.1:1")
+    executor = RayExecutor("127.0.0.1:1")
     with pytest.raises(ConfigError, match=r"The Ray cluster at '127.0.0.1:1' cannot be used"):
         list(executor.perform([Deadly("a", "")], context, Store(tmp_path / "study")))

@@ -12,7 +12,7 @@ from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.runs.config import RunConfig
 from totune.runs.context import Context
-from totune.runs.executors.base import Executor, Here, Job
+from totune.runs.executors.base import Executor, Job, SerialExecutor
 from totune.runs.records import RunRecord
 from totune.runs.run import build_model, encoding_options_of, run, save_failure
 from totune.runs.store import Store
@@ -98,7 +98,9 @@ def execute(
 
     if found:
         tell()
-    for _, (record, seconds) in (executor or Here()).perform(jobs, context, store, may_begin):
+    for _, (record, seconds) in (executor or SerialExecutor()).perform(
+        jobs, context, store, may_begin
+    ):
         found[record.fingerprint] = record
         _note_longest(longest, record, seconds)
         _tell(record, context.progress)

@@ -13,7 +13,7 @@ from typing import Any
 
 from totune.errors import ConfigError
 from totune.machine import usable_cores
-from totune.runs.executors.threads import environment
+from totune.runs.executors.pool import environment
 
 
 def import_ray() -> ModuleType:

@@ -1,7 +1,8 @@
-"""What goes on in Ray's processes: jobs, and the keeper of what they must not lose."""
+"""What runs in Ray's processes: jobs, and the actor that keeps what they must not lose."""
 
 import pickle
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +11,27 @@ import numpy as np
 from totune.runs.callbacks import Callback, CallbackList
 from totune.runs.config import RunConfig
 from totune.runs.executors.base import Job
-from totune.runs.executors.carrying import (
+from totune.runs.executors.pool import use_threads
+from totune.runs.executors.transfer import (
+    Event,
     Files,
+    Raised,
+    Returned,
+    Snapshot,
     mirror,
     read_files,
-    workplace,
+    run_safely,
+    working_folder,
     write_file,
 )
-from totune.runs.executors.messages import Message
-from totune.runs.executors.outcomes import Raised, Result, outcome_of
-from totune.runs.executors.shipping import Shipped
-from totune.runs.executors.threads import use_threads
 from totune.runs.store import Store
 from totune.training.history import EpochRecord
 
-_kept: dict[str, Shipped] = {}  # of this process: what the runs of its latest study share
+_snapshots: dict[str, Snapshot] = {}  # of this process: that of its latest study
 
 
 class Keeper:
-    """An actor on the machine of the study's folder: writes into it, and collects messages.
+    """An actor on the machine of the study's folder: writes into it, and collects events.
 
     Args:
         folder: the study's.
@@ -36,19 +39,19 @@ class Keeper:
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
-        self._messages: list[tuple[int, Message]] = []
+        self._events: list[tuple[int, Event]] = []
 
-    def keep(self, name: str, content: np.ndarray) -> None:
+    def write(self, name: str, content: np.ndarray) -> None:
         """Writes a file of the study."""
         write_file(content, self._folder / name)
 
-    def tell(self, number: int, message: Message) -> None:
-        """Holds a message of the job with this number until it is taken."""
-        self._messages.append((number, message))
+    def add(self, number: int, event: Event) -> None:
+        """Keeps an event of the attempt with this number until it is taken."""
+        self._events.append((number, event))
 
-    def take(self) -> list[tuple[int, Message]]:
-        """The messages since the last time."""
-        taken, self._messages = self._messages, []
+    def take(self) -> list[tuple[int, Event]]:
+        """The events since the last call."""
+        taken, self._events = self._events, []
         return taken
 
 
@@ -57,9 +60,9 @@ class Assignment:
     """A job, and how it is to be done.
 
     Attributes:
-        job: what.
-        number: of the job in its study.
-        study: names what it shares with others.
+        job: the job.
+        number: of the attempt in its study.
+        study: names the snapshot, which a process reads once.
         threads: how many it may use.
     """
 
@@ -69,60 +72,56 @@ class Assignment:
     threads: int
 
 
-@dataclass(frozen=True)
-class Carried:
-    """What a job returned, and its folder."""
-
-    value: Any
-    files: Files
-
-
-def perform(assignment: bytes, bundle: np.ndarray, files: Files, keeper: Any) -> Result | Raised:
-    """Does a job in a folder of its own; its result is a `Carried`.
+def perform(
+    assignment: bytes, snapshot: np.ndarray, files: Files, keeper: Any
+) -> Returned | Raised:
+    """Does a job in a folder of its own; returns its value and the folder's files.
 
     Args:
         assignment: pickled.
-        bundle: the pickled `Shipped`, as bytes.
-        files: what its folder holds, a checkpoint to continue from for instance.
+        snapshot: of what the jobs share, as bytes.
+        files: contents of the job's folder, such as a checkpoint to continue from.
         keeper: Ray's handle of the study's `Keeper`.
     """
-    return outcome_of(lambda: _perform(pickle.loads(assignment), bundle, files, keeper))
+    return run_safely(lambda: _perform(pickle.loads(assignment), snapshot, files, keeper))
 
 
-def _perform(assignment: Assignment, bundle: np.ndarray, files: Files, keeper: Any) -> Carried:
+def _perform(
+    assignment: Assignment, snapshot: np.ndarray, files: Files, keeper: Any
+) -> tuple[Any, Files]:
     use_threads(assignment.threads)
-    line = _Line(keeper, assignment.number)
-    if assignment.study not in _kept:
-        _kept.clear()
-        _kept[assignment.study] = pickle.loads(bundle.data)
-    context = _kept[assignment.study].unpack(line.tell)
+    sender = _Sender(keeper, assignment.number)
+    if assignment.study not in _snapshots:
+        _snapshots.clear()
+        _snapshots[assignment.study] = Snapshot.load(BytesIO(snapshot.data))
+    context = _snapshots[assignment.study].restore(sender.send)
     job = assignment.job
-    with workplace() as place:
+    with working_folder() as place:
         store = Store(place)
         own = None if job.folder is None else store.folder / job.folder
         if own is not None:
             mirror(files, own)
-            context.callback = CallbackList(context.callback, _Carrier(store, line))
+            context.callback = CallbackList(context.callback, _CheckpointSender(store, sender))
         value = job.run(context, store)
-        carried = Carried(value, {} if own is None else read_files(own))
-    line.wait()  # the keeper has heard all before the study hears of the end
-    return carried
+        left = {} if own is None else read_files(own)
+    sender.wait()  # all events have arrived before the study gets the result
+    return value, left
 
 
-class _Line:
-    """A job's line to the keeper; what is sent arrives in order."""
+class _Sender:
+    """Sends to the keeper, in order."""
 
     def __init__(self, keeper: Any, number: int) -> None:
         self._keeper, self._number = keeper, number
         self._latest: Any = None
 
-    def tell(self, message: Message) -> None:
-        self._latest = self._keeper.tell.remote(self._number, message)
+    def send(self, event: Event) -> None:
+        self._latest = self._keeper.add.remote(self._number, event)
 
-    def keep(self, name: str, content: np.ndarray) -> None:
-        """Sends a file, while the one before has arrived: so few are on the way."""
+    def write(self, name: str, content: np.ndarray) -> None:
+        """Sends a file, once the one before has arrived: so few are on the way."""
         self.wait()
-        self._latest = self._keeper.keep.remote(name, content)
+        self._latest = self._keeper.write.remote(name, content)
 
     def wait(self) -> None:
         import ray
@@ -131,12 +130,12 @@ class _Line:
             ray.get(self._latest)
 
 
-class _Carrier(Callback):
+class _CheckpointSender(Callback):
     """Sends the checkpoint of every epoch to the keeper, so that it outlives this machine."""
 
-    def __init__(self, store: Store, line: _Line) -> None:
-        self._store, self._line = store, line
-        self._sent: dict[Path, int] = {}
+    def __init__(self, store: Store, sender: _Sender) -> None:
+        self._store, self._sender = store, sender
+        self._sent: dict[Path, int] = {}  # when each was written
 
     def on_run_begin(self, config: RunConfig) -> None:
         path = self._store.checkpoint(config.fingerprint)
@@ -149,4 +148,4 @@ class _Carrier(Callback):
         if self._sent.get(path) != written:
             self._sent[path] = written
             name = path.relative_to(self._store.folder).as_posix()
-            self._line.keep(name, np.fromfile(path, dtype=np.uint8))
+            self._sender.write(name, np.fromfile(path, dtype=np.uint8))
