@@ -13,7 +13,6 @@ import numpy as np
 from totune.metrics import METRICS
 from totune.report import formatting
 from totune.report.figures import scale
-from totune.search import outcomes
 from totune.search.records import SearchRecord, State, TrialRecord
 
 MOST_OPTIONS = 8  # that one picture can show
@@ -119,7 +118,7 @@ def shown_options(record: SearchRecord) -> list[str]:
 
 def history_figure(record: SearchRecord) -> HistoryFigure | None:
     """Scores by trial, or None where no trial has one."""
-    trials = outcomes.scored(record)
+    trials = record.scored
     if not trials:
         return None
     points = tuple(
@@ -184,7 +183,7 @@ def importance_figure(record: SearchRecord) -> ImportanceFigure:
 
 def options_figure(record: SearchRecord) -> OptionsFigure | None:
     """Every trial that has a score, or None where there is none or nothing was searched."""
-    trials, names = outcomes.scored(record), shown_options(record)
+    trials, names = record.scored, shown_options(record)
     if not trials or not names:
         return None
     limits = _span(record, trials)

@@ -24,7 +24,6 @@ from totune.report.search_figures import (
     shown_options,
 )
 from totune.report.table import Cell, Column, Row, Table, drop_empty_columns, number, word
-from totune.search import outcomes
 from totune.search.records import SearchRecord
 
 TITLE = "Search"
@@ -64,7 +63,7 @@ def _words(metric: str) -> str:
 
 
 def _warnings(searches: Sequence[SearchRecord]) -> tuple[str, ...]:
-    hopeless = [search for search in searches if not outcomes.scored(search)]
+    hopeless = [search for search in searches if not search.scored]
     return tuple(
         f"No trial of {search.strategy} has a score: {_first_error(search)}" for search in hopeless
     )
@@ -105,7 +104,7 @@ def _notes(searches: Sequence[SearchRecord], others: Sequence[str]) -> tuple[str
 
 
 def _cells(search: SearchRecord) -> tuple[Cell, ...]:
-    seconds, first = outcomes.seconds(search), outcomes.defaults(search)
+    seconds, first = search.seconds, search.defaults
     default = None if first is None else first.score
     return (
         word(search.strategy),
@@ -121,7 +120,7 @@ def _trials(search: SearchRecord) -> Cell:
     total = len(search.trials)
     counts = {
         "pruned": sum(trial.state == "pruned" for trial in search.trials),
-        "failed": len(outcomes.failed(search)),
+        "failed": len(search.failed),
         "repeated": sum(trial.same_as is not None for trial in search.trials),
     }
     detail = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
@@ -130,7 +129,7 @@ def _trials(search: SearchRecord) -> Cell:
 
 def _won(search: SearchRecord, default: float | None) -> Cell:
     """The winner's score, below it how far it is from the defaults'."""
-    won = outcomes.winner(search)
+    won = search.winner
     if won is None or won.score is None:
         return Cell(None, formatting.MISSING)
     text = formatting.score(search.metric, won.score)
@@ -142,7 +141,7 @@ def _won(search: SearchRecord, default: float | None) -> Cell:
 
 def _options(search: SearchRecord) -> Cell:
     """All that were searched and won; below them what mattered, and what was set by hand."""
-    won, first = outcomes.winner(search), search.trials[0]
+    won, first = search.winner, search.trials[0]
     detail = "; ".join(text for text in (_mattered(search), _by_hand(search)) if text)
     if won is None:
         return Cell(None, formatting.MISSING, detail)
@@ -199,7 +198,7 @@ def _of_history(search: SearchRecord, figure: HistoryFigure) -> str:
         "Every trial's score, and the best so far.",
         "Crosses were ended early." if any(p.state == "pruned" for p in figure.points) else "",
         "A triangle lies beyond the scale." if beyond else "",
-        "Failed trials are not shown." if outcomes.failed(search) else "",
+        "Failed trials are not shown." if search.failed else "",
     )
     return " ".join(part for part in parts if part)
 

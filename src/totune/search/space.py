@@ -9,9 +9,9 @@ from totune.ranges import Choices, Floats, Ints, Limits, contains, ranges_about
 from totune.registry import options_of
 from totune.runs.config import Candidate
 from totune.runs.context import Context
+from totune.search.records import HEAD
 from totune.strategies.base import Strategy
 
-HEAD = "head."
 _KINDS = {Floats: "floats", Ints: "ints", Choices: "choices"}
 
 

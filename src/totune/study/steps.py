@@ -109,12 +109,12 @@ def search_options(
     executor: Executor,
 ) -> Runs:
     """The runs of the members with the options that won on dev."""
-    from totune.search.budget import Budget
-    from totune.search.winners import search_members  # Optuna is imported where it is used
+    from totune.search.job import search_members  # Optuna is imported where it is used
+    from totune.search.queue import SearchBudget
 
     fitting = {config.label for config, _ in runs}
     kept = [member for member in members if (member.label or member.create().label) in fitting]
-    budget = Budget(chosen.search_trials, chosen.search_seconds)
+    budget = SearchBudget(chosen.search_trials, chosen.search_seconds)
     seeds, storage = chosen.seed_list, chosen.search_storage
     winners = search_members(kept, context, store, budget, seeds[0], storage, executor)
     return configurations(winners, seeds, context)

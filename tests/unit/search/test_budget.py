@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from totune.search.budget import Budget
+from totune.search.queue import SearchBudget
 
 
 @pytest.mark.parametrize("taken", [[], [1.0] * 20, [None]])
 def test_a_number_of_trials_is_that_many(taken: Sequence[float | None]) -> None:
-    assert Budget(trials=8).covers(taken) == 8
+    assert SearchBudget(trials=8).covers(taken) == 8
 
 
 @pytest.mark.parametrize(
@@ -28,9 +28,9 @@ def test_a_number_of_trials_is_that_many(taken: Sequence[float | None]) -> None:
 def test_a_time_ends_with_the_trial_that_uses_it_up(
     taken: Sequence[float | None], count: float
 ) -> None:
-    assert Budget(seconds=10.0).covers(taken) == count
+    assert SearchBudget(seconds=10.0).covers(taken) == count
 
 
 def test_a_budget_as_plain_data() -> None:
-    assert Budget(trials=3).to_json() == {"trials": 3}
-    assert Budget(seconds=60.0).to_json() == {"seconds": 60.0}
+    assert SearchBudget(trials=3).to_json() == {"trials": 3}
+    assert SearchBudget(seconds=60.0).to_json() == {"seconds": 60.0}

@@ -5,8 +5,7 @@ import pytest
 from tests.unit.report.sample_search import sampled, search, trial
 
 from totune.errors import ConfigError
-from totune.search.findings import read_searches
-from totune.search.folder import record_path, write_search
+from totune.search.records import read_searches, record_path, write_search
 
 
 def test_searches_come_back_as_they_were_written(tmp_path: Path):

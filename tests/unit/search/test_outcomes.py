@@ -5,7 +5,7 @@ from tests.unit.report.sample_search import search, trial
 from tests.unit.report.sample_study import run_of
 
 from totune.runs.records import RunRecord
-from totune.search.outcomes import applied, defaults, failed, scored, seconds, winner
+from totune.search.records import applied
 
 
 def run_with(head_dropout: float = 0.1, **options: object) -> RunRecord:
@@ -19,26 +19,26 @@ def run_with(head_dropout: float = 0.1, **options: object) -> RunRecord:
 
 def test_trials_worth_naming_are_found():
     record = search([trial(0, 0.8), trial(1, None), trial(2, 0.9), trial(3, 0.7, state="pruned")])
-    assert [one.number for one in scored(record)] == [0, 2, 3]
-    assert [one.number for one in failed(record)] == [1]
-    assert winner(record) is record.trials[2]
-    assert defaults(record) is record.trials[0]
+    assert [one.number for one in record.scored] == [0, 2, 3]
+    assert [one.number for one in record.failed] == [1]
+    assert record.winner is record.trials[2]
+    assert record.defaults is record.trials[0]
 
 
 def test_where_all_failed_there_is_no_winner():
     record = search([trial(0, None), trial(1, None)], best=0)
-    assert scored(record) == []
-    assert winner(record) is None
-    assert defaults(record) is None
+    assert record.scored == []
+    assert record.winner is None
+    assert record.defaults is None
 
 
 def test_a_score_that_is_no_number_is_none():
-    assert scored(search([trial(0, float("nan"))])) == []
+    assert search([trial(0, float("nan"))]).scored == []
 
 
 def test_a_repeated_trial_takes_no_time():
     record = search([trial(0, 0.8), trial(1, 0.8, same_as=0), trial(2, None, seconds=2.5)])
-    assert seconds(record) == pytest.approx(32.5)
+    assert record.seconds == pytest.approx(32.5)
 
 
 def test_searches_whose_winners_ran_are_kept():
