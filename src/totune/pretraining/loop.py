@@ -235,7 +235,7 @@ class Loop:
         self._kept = self.curve.step
 
     def _resume(self, objective: Objective) -> None:
-        saved = load_checkpoint(self._checkpoint, self._identity)
+        saved = load_checkpoint(self._checkpoint, self._identity, self.progress)
         if saved is None:
             return
         objective.load_state_dict(saved["weights"])

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from totune.progress import Progress
+
 
 def save_atomically(state: dict[str, Any], path: Path) -> None:
     """Writes beside `path` and renames: a reader finds the old file or the new one, never half."""
@@ -21,16 +23,29 @@ def save_atomically(state: dict[str, Any], path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def load_checkpoint(path: Path, identity: str) -> dict[str, Any] | None:
-    """The state saved under `identity`, or None if there is none (or that of another plan)."""
-    if not path.is_file():
+def load_checkpoint(
+    path: Path, identity: str, progress: Progress | None = None
+) -> dict[str, Any] | None:
+    """The state saved under `identity`, or None if there is none (or that of another plan).
+
+    Args:
+        path: of the checkpoint.
+        identity: of the plan.
+        progress: gets a warning if a checkpoint cannot be used.
+    """
+    progress = progress or Progress()
+    if not path.exists():
         return None
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception:  # unpicklers raise many kinds; what is unreadable costs epochs, not the run
+    except Exception as error:  # unpicklers raise many kinds; it costs epochs, not the run
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+        progress.warn(f"{path} cannot be read ({reason}), so the run begins anew.")
         return None
-    is_ours = isinstance(state, dict) and state.get("identity") == identity
-    return state if is_ours else None
+    if not isinstance(state, dict) or state.get("identity") != identity:
+        progress.warn(f"{path} is not the checkpoint of this plan, so the run begins anew.")
+        return None
+    return state
 
 
 def random_state() -> dict[str, Any]:

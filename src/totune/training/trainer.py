@@ -118,7 +118,9 @@ class Trainer:
         identity = _identity(plan, self.settings, self.order_seed)
         names = trained_names(self.model, plan)
         self._trained = {n: p for n, p in self.model.unique_parameters().items() if n in set(names)}
-        saved = load_checkpoint(self.checkpoint, identity) if self.checkpoint else None
+        saved = None
+        if self.checkpoint is not None:
+            saved = load_checkpoint(self.checkpoint, identity, self.progress)
         first = 0 if saved is None else self._resume_model(saved)
         for index in range(first, len(plan)):
             self._run_phase(plan[index], index, identity, saved if index == first else None)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.unit.study.samples import Told
 
 from totune.training.checkpoints import (
     load_checkpoint,
@@ -30,9 +31,12 @@ def test_a_state_comes_back(path: Path) -> None:
 
 
 def test_that_of_another_plan_is_ignored(path: Path) -> None:
-    assert load_checkpoint(path, "mine") is None
+    told = Told()
+    assert load_checkpoint(path, "mine", told) is None
+    assert told.warned == []
     save_atomically(STATE, path)
-    assert load_checkpoint(path, "other") is None
+    assert load_checkpoint(path, "other", told) is None
+    assert told.warned == [f"{path} is not the checkpoint of this plan, so the run begins anew."]
 
 
 @pytest.mark.parametrize("damage", ["empty", "half", "text", "one byte", "changed", "folder"])
@@ -51,7 +55,12 @@ def test_an_unreadable_one_is_ignored(path: Path, damage: str) -> None:
         path.mkdir()
     else:
         path.write_bytes(contents[damage])
-    assert load_checkpoint(path, "mine") is None
+    told = Told()
+    assert load_checkpoint(path, "mine", told) is None
+    [warning] = told.warned
+    assert warning.startswith(f"{path} cannot be read (")
+    assert warning.endswith("), so the run begins anew.")
+    assert "\n" not in warning
 
 
 def test_what_is_no_state_is_ignored(path: Path) -> None:
