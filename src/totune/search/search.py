@@ -26,8 +26,14 @@ from totune.runs.prepare import configurations
 from totune.runs.store import Store
 from totune.search.queue import RESULT, SearchBudget, TrialQueue
 from totune.search.records import SearchRecord, State, TrialRecord, record_path
-from totune.search.sampler import SeededSampler, distribution_of
-from totune.search.space import Space, label_of, range_to_json, space_of
+from totune.search.space import (
+    SeededSampler,
+    Space,
+    distribution_of,
+    label_of,
+    range_to_json,
+    space_of,
+)
 from totune.search.storage import database_path, opened
 from totune.search.trial import Pruner, run_trial
 

@@ -13,8 +13,8 @@ from totune.runs.context import Context
 from totune.runs.store import Store
 from totune.search import queue
 from totune.search.queue import HEARTBEAT, SearchBudget, TrialQueue
-from totune.search.sampler import SeededSampler, distribution_of
 from totune.search.search import search
+from totune.search.space import SeededSampler, distribution_of
 from totune.search.storage import opened
 
 

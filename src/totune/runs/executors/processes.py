@@ -3,7 +3,8 @@
 Processes are forked from a server (`multiprocessing`'s forkserver) that has imported torch,
 transformers and totune and computed nothing, so it has no threads that a fork could lose. What the
 jobs share is a file whose weights each process maps into memory: beginning a job takes a fraction
-of a second, and its memory is given back when it ends.
+of a second, and its memory is given back when it ends. The server stays for the next study, until
+the process that started it ends.
 """
 
 import multiprocessing
@@ -14,7 +15,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from multiprocessing import forkserver, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -68,15 +69,14 @@ class ProcessExecutor(Executor):
         queue = JobQueue(jobs, may_begin, context.progress)
         with tempfile.TemporaryDirectory(prefix="totune-") as folder:
             snapshot = Path(folder) / "snapshot.pt"
-            Snapshot(context, context.cache.root.resolve(), context.cache.budget_bytes).save(
-                snapshot
-            )
-            with ProcessPool(self._jobs, snapshot, store.folder.resolve()) as pool:
+            cache = context.cache.root.resolve(), context.cache.budget_bytes
+            Snapshot(context, *cache).save(snapshot)
+            with closing(ProcessPool(self._jobs, snapshot, store.folder.resolve())) as pool:
                 yield from follow(pool, queue, context, store)
 
 
 class ProcessPool:
-    """Up to `size` workers at once; a context manager, which ends them.
+    """Up to `size` workers at once.
 
     Args:
         size: the number of workers.
@@ -91,10 +91,8 @@ class ProcessPool:
         self._has_started = False  # whether any worker ever did
         _start_server()
 
-    def __enter__(self) -> "ProcessPool":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Ends the workers."""
         for worker in self._workers.values():
             worker.end()
 

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
@@ -15,7 +16,7 @@ from totune.runs.context import Context
 from totune.runs.executors.base import Executor, Job
 from totune.runs.executors.pool import Attempt, Died, JobQueue, follow, threads_of_each
 from totune.runs.executors.ray_session import Needs, capacity, check_capacity, connected, has_gpus
-from totune.runs.executors.ray_worker import Assignment, Keeper
+from totune.runs.executors.ray_worker import Keeper
 from totune.runs.executors.transfer import Event, Raised, Returned, Snapshot, mirror, read_files
 from totune.runs.store import Store
 
@@ -73,12 +74,12 @@ class RayExecutor(Executor):
             gpus = float(has_gpus(ray)) if self._gpus is None else self._gpus
             needs = Needs(self._cpus, gpus)
             check_capacity(ray, needs)
-            with RayPool(ray, needs, Snapshot(context, *self._cache), store) as pool:
+            with closing(RayPool(ray, needs, Snapshot(context, *self._cache), store)) as pool:
                 yield from follow(pool, queue, context, store)
 
 
 class RayPool:
-    """Jobs as tasks of Ray; a context manager, which ends them.
+    """Jobs as tasks of Ray.
 
     Args:
         ray: the package, connected.
@@ -102,10 +103,8 @@ class RayPool:
         self._running: dict[Any, Attempt] = {}
         self._attempts: list[Attempt] = []
 
-    def __enter__(self) -> "RayPool":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Ends the tasks that are under way."""
         running = list(self._running)
         for force in (False, True):  # one that is interrupted still removes its folder
             for reference in running:
@@ -160,12 +159,12 @@ class RayPool:
     def _send(self, attempt: Attempt) -> None:
         job, number = attempt.job, len(self._attempts)
         self._attempts.append(attempt)
-        assignment = Assignment(job, number, self._study, self._needs.threads)
+        work = job, number, self._study, self._needs.threads
         folder = None if job.folder is None else self._folder / job.folder
         files = {} if folder is None or not folder.is_dir() else read_files(folder)
         reference = self._task.remote(
             _versions(),
-            self._ray.cloudpickle.dumps(assignment),
+            self._ray.cloudpickle.dumps(work),
             self._snapshot,
             self._ray.put(files),
             self._keeper,

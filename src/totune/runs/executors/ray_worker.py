@@ -1,22 +1,20 @@
 """What runs in Ray's processes: jobs, and the actor that keeps what they must not lose."""
 
 import pickle
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from totune.runs.callbacks import Callback, CallbackList
 from totune.runs.config import RunConfig
-from totune.runs.executors.base import Job
 from totune.runs.executors.pool import use_threads
 from totune.runs.executors.transfer import (
     Event,
     Files,
     Raised,
     Returned,
+    SendingCallback,
     Snapshot,
     mirror,
     read_files,
@@ -55,73 +53,56 @@ class Keeper:
         return taken
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """A job, and how it is to be done.
-
-    Attributes:
-        job: the job.
-        number: of the attempt in its study.
-        study: names the snapshot, which a process reads once.
-        threads: how many it may use.
-    """
-
-    job: Job
-    number: int
-    study: str
-    threads: int
-
-
-def perform(
-    assignment: bytes, snapshot: np.ndarray, files: Files, keeper: Any
-) -> Returned | Raised:
+def perform(work: bytes, snapshot: np.ndarray, files: Files, keeper: Any) -> Returned | Raised:
     """Does a job in a folder of its own; returns its value and the folder's files.
 
     Args:
-        assignment: pickled.
+        work: pickled: the job, the number of its attempt, the name of its study's snapshot (which a
+            process reads once), and how many threads it may use.
         snapshot: of what the jobs share, as bytes.
         files: contents of the job's folder, such as a checkpoint to continue from.
         keeper: Ray's handle of the study's `Keeper`.
     """
-    return run_safely(lambda: _perform(pickle.loads(assignment), snapshot, files, keeper))
+    return run_safely(lambda: _perform(work, snapshot, files, keeper))
 
 
-def _perform(
-    assignment: Assignment, snapshot: np.ndarray, files: Files, keeper: Any
-) -> tuple[Any, Files]:
-    use_threads(assignment.threads)
-    sender = _Sender(keeper, assignment.number)
-    if assignment.study not in _snapshots:
-        _snapshots.clear()
-        _snapshots[assignment.study] = Snapshot.load(BytesIO(snapshot.data))
-    context = _snapshots[assignment.study].restore(sender.send)
-    job = assignment.job
+def _perform(work: bytes, snapshot: np.ndarray, files: Files, keeper: Any) -> tuple[Any, Files]:
+    job, number, study, threads = pickle.loads(work)
+    use_threads(threads)
     with working_folder() as place:
         store = Store(place)
+        reporter = _Reporter(keeper, number, store)
+        if study not in _snapshots:
+            _snapshots.clear()
+            _snapshots[study] = Snapshot.load(BytesIO(snapshot.data))
+        context = _snapshots[study].restore(reporter.send)
         own = None if job.folder is None else store.folder / job.folder
         if own is not None:
             mirror(files, own)
-            context.callback = CallbackList(context.callback, _CheckpointSender(store, sender))
+            context.callback = reporter
         value = job.run(context, store)
         left = {} if own is None else read_files(own)
-    sender.wait()  # all events have arrived before the study gets the result
+    reporter.wait()  # all events have arrived before the study gets the result
     return value, left
 
 
-class _Sender:
-    """Sends to the keeper, in order."""
+class _Reporter(SendingCallback):
+    """Sends events to the keeper, and the checkpoint of every epoch, which outlives this machine.
 
-    def __init__(self, keeper: Any, number: int) -> None:
-        self._keeper, self._number = keeper, number
-        self._latest: Any = None
+    Args:
+        keeper: Ray's handle of the study's `Keeper`.
+        number: of the attempt.
+        store: where the job writes.
+    """
+
+    def __init__(self, keeper: Any, number: int, store: Store) -> None:
+        super().__init__(lambda event: self.send(event))
+        self._keeper, self._number, self._store = keeper, number, store
+        self._latest: Any = None  # of what was sent, which arrives in order
+        self._written = 0  # when the last checkpoint was, in nanoseconds
 
     def send(self, event: Event) -> None:
         self._latest = self._keeper.add.remote(self._number, event)
-
-    def write(self, name: str, content: np.ndarray) -> None:
-        """Sends a file, once the one before has arrived: so few are on the way."""
-        self.wait()
-        self._latest = self._keeper.write.remote(name, content)
 
     def wait(self) -> None:
         import ray
@@ -129,23 +110,18 @@ class _Sender:
         if self._latest is not None:
             ray.get(self._latest)
 
-
-class _CheckpointSender(Callback):
-    """Sends the checkpoint of every epoch to the keeper, so that it outlives this machine."""
-
-    def __init__(self, store: Store, sender: _Sender) -> None:
-        self._store, self._sender = store, sender
-        self._sent: dict[Path, int] = {}  # when each was written
-
     def on_run_begin(self, config: RunConfig) -> None:
+        super().on_run_begin(config)
         path = self._store.checkpoint(config.fingerprint)
-        if path.is_file():  # it came from there
-            self._sent[path] = path.stat().st_mtime_ns
+        if path.is_file():  # it came from the keeper's machine
+            self._written = path.stat().st_mtime_ns
 
     def on_epoch_end(self, config: RunConfig, epoch: EpochRecord) -> None:
+        super().on_epoch_end(config, epoch)
         path = self._store.checkpoint(config.fingerprint)
         written = path.stat().st_mtime_ns
-        if self._sent.get(path) != written:
-            self._sent[path] = written
+        if written != self._written:
+            self._written = written
+            self.wait()  # so that one checkpoint at a time is on the way
             name = path.relative_to(self._store.folder).as_posix()
-            self._sender.write(name, np.fromfile(path, dtype=np.uint8))
+            self._latest = self._keeper.write.remote(name, np.fromfile(path, dtype=np.uint8))

@@ -228,5 +228,5 @@ def working_folder() -> Iterator[Path]:
             if time.time() - folder.stat().st_mtime > ABANDONED:
                 with FileLock(folder / _LOCK, timeout=0):
                     shutil.rmtree(folder)
-    with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder, FileLock(Path(folder) / _LOCK):
-        yield Path(folder)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as own, FileLock(Path(own) / _LOCK):
+        yield Path(own)
