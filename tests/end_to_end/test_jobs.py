@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.end_to_end import commands
-from tests.end_to_end.studies import Deadly, results
+from tests.end_to_end.studies import Deadly, Variable, results
 from tests.unit.study.samples import Told
 
 from totune.errors import ConfigError, RunError
@@ -101,6 +101,19 @@ def test_a_job_that_kills_every_worker_ends_no_study(context: Context, tmp_path:
     assert "after 3 workers had died over it" in found["b"]
     assert "SIGKILL; the system does so when memory runs out" in found["b"]
     assert len(told(context).warned) == 2
+
+
+def test_jobs_find_the_variables_of_the_process_that_they_work_for(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not those that it had when the server was started."""
+    found = []
+    for value in ("before", "after"):
+        monkeypatch.setenv("TOTUNE_TEST", value)
+        jobs = [Variable("a", "TOTUNE_TEST"), Variable("b", "PYTORCH_NVML_BASED_CUDA_CHECK")]
+        performed = ProcessExecutor(2).perform(jobs, context, Store(tmp_path / "study"))
+        found.append({job.title: result for job, result in performed})
+    assert found == [{"a": "before", "b": None}, {"a": "after", "b": None}]
 
 
 def test_what_a_job_raises_ends_the_study(context: Context, tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 """A process per job on this machine, with a share of its cores, or of its GPUs.
 
 Processes are forked from a server (`multiprocessing`'s forkserver) that has imported torch,
-transformers and totune and computed nothing, so it has no threads that a fork could lose. What the
-jobs share is a file whose weights each process maps into memory: beginning a job takes a fraction
-of a second, and its memory is given back when it ends. The server stays for the next study, until
-the process that started it ends.
+transformers and totune and computed nothing: it has no threads that a fork would lose (Arrow's
+allocator starts its own anew), and has not touched a GPU. What the jobs share is a file whose
+weights each process maps into memory. Beginning a job takes 0.1 s, and its memory is given back
+when it ends. The server stays for the next study, until the process that started it ends.
 """
 
 import multiprocessing
@@ -245,8 +245,8 @@ def _multiprocessing() -> Any:
 def _start_server() -> None:
     """Starts the server of processes, unless it runs already.
 
-    It imports totune, and what this process has imported of transformers for its encoder. It uses
-    one thread, so that it can be forked; workers set their own number.
+    It imports totune, and what this process has imported of transformers for its encoder. To be
+    forked, it starts no threads (workers set their own number), and looks for GPUs without CUDA.
     """
     processes = _multiprocessing()
     if processes.get_start_method() != "forkserver":
@@ -254,7 +254,8 @@ def _start_server() -> None:
     models = [name for name in sys.modules if name.startswith("transformers.models.")]
     processes.set_forkserver_preload(["totune.api", *models])
     found = os.pathsep.join(filter(None, sys.path))  # the server does not know of changes to it
-    with environment(thread_variables(1) | {"PYTHONPATH": found}), _interrupts_blocked():
+    variables = {"PYTHONPATH": found, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", **thread_variables(1)}
+    with environment(variables), _interrupts_blocked():
         forkserver.ensure_running()
 
 
