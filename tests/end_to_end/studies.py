@@ -49,3 +49,13 @@ class Deadly(Job):
 
     def fail(self, error: str, context: Context, store: Store) -> str:
         return error
+
+
+@dataclass(frozen=True)
+class Variable(Job):
+    """Returns an environment variable."""
+
+    name: str
+
+    def run(self, context: Context, store: Store) -> str | None:
+        return os.environ.get(self.name)

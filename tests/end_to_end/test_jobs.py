@@ -11,17 +11,18 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.end_to_end import commands
-from tests.end_to_end.studies import Deadly, results
+from tests.end_to_end.studies import Deadly, Variable, results
 from tests.unit.study.samples import Told
 
 from totune.errors import ConfigError, RunError
 from totune.runs.callbacks import Callback
 from totune.runs.config import RunConfig
 from totune.runs.context import Context
-from totune.runs.execute import Runs, execute
-from totune.runs.executors import pool
-from totune.runs.executors.processes import Processes
-from totune.runs.prepare import Settings, configurations, prepare
+from totune.runs.executors import processes
+from totune.runs.executors.processes import ProcessExecutor
+from totune.runs.prepare import Settings, prepare
+from totune.runs.run import Runs, configure
+from totune.runs.runner import Runner
 from totune.runs.store import Store
 from totune.training.history import EpochRecord
 
@@ -30,10 +31,9 @@ EPOCHS = 3
 
 
 @pytest.fixture(autouse=True)
-def _forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are forked from the server that has imported everything: seconds less each."""
+def _forked() -> None:
+    """Workers are forked from the server of these tests, if that is the first to be started."""
     commands.start_server()
-    monkeypatch.setattr(pool, "_spawning", commands._server)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def context(data: Path, cache: Path) -> Context:
 def runs_of(context: Context, *strategies: str) -> Runs:
     options = {"num_train_epochs": EPOCHS, "learning_rate": 1e-3}
     members = Settings(strategies=strategies or STRATEGIES, options=options).check()
-    return configurations(members, [0, 1], context)
+    return configure(members, [0, 1], context)
 
 
 def told(context: Context) -> Told:
@@ -77,9 +77,9 @@ def test_several_processes_come_to_the_numbers_of_one(context: Context, tmp_path
     """And so do those that take over from processes that were killed."""
     runs = runs_of(context)
     alone, together = Store(tmp_path / "alone"), Store(tmp_path / "together")
-    expected = execute(runs, context, alone, keep_all=True)
+    expected = Runner(context, alone, keep_all=True).execute(runs)
     context.callback = killer = Killer()
-    found = execute(runs, context, together, keep_all=True, executor=Processes(2))
+    found = Runner(context, together, ProcessExecutor(2), keep_all=True).execute(runs)
     assert [record.fingerprint for record in found] == [r.fingerprint for r in expected]
     assert {record.status for record in found} == {"finished"}
     assert results(together.folder) == results(alone.folder)
@@ -95,7 +95,7 @@ def test_a_job_that_kills_every_worker_ends_no_study(context: Context, tmp_path:
     jobs = [Deadly("a", ""), Deadly("b", "signal"), Deadly("c", "")]
     found = {
         job.title: result
-        for job, result in Processes(2).perform(jobs, context, Store(tmp_path / "study"))
+        for job, result in ProcessExecutor(2).perform(jobs, context, Store(tmp_path / "study"))
     }
     assert found["a"] == "a in a worker of 1 thread"
     assert found["c"] == "c in a worker of 1 thread"
@@ -104,10 +104,23 @@ def test_a_job_that_kills_every_worker_ends_no_study(context: Context, tmp_path:
     assert len(told(context).warned) == 2
 
 
+def test_jobs_find_the_variables_of_the_process_that_they_work_for(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not those that it had when the server was started."""
+    found = []
+    for value in ("before", "after"):
+        monkeypatch.setenv("TOTUNE_TEST", value)
+        jobs = [Variable("a", "TOTUNE_TEST"), Variable("b", "PYTORCH_NVML_BASED_CUDA_CHECK")]
+        performed = ProcessExecutor(2).perform(jobs, context, Store(tmp_path / "study"))
+        found.append({job.title: result for job, result in performed})
+    assert found == [{"a": "before", "b": None}, {"a": "after", "b": None}]
+
+
 def test_what_a_job_raises_ends_the_study(context: Context, tmp_path: Path) -> None:
     jobs = [Deadly("a", "exception"), Deadly("b", "")]
     with pytest.raises(KeyError, match="it broke") as caught:
-        list(Processes(2).perform(jobs, context, Store(tmp_path / "study")))
+        list(ProcessExecutor(2).perform(jobs, context, Store(tmp_path / "study")))
     assert "studies.py" in caught.value.__notes__[0]
     assert multiprocessing.active_children() == []
 
@@ -117,15 +130,15 @@ def test_a_job_that_cannot_be_sent_is_refused(context: Context, tmp_path: Path) 
         """Of a class that another process cannot find."""
 
     with pytest.raises(ConfigError, match="a: it cannot be sent to another process"):
-        list(Processes(2).perform([Local("a", "")], context, Store(tmp_path / "study")))
+        list(ProcessExecutor(2).perform([Local("a", "")], context, Store(tmp_path / "study")))
 
 
 def test_workers_that_cannot_begin_end_the_study(
     context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "work", os.abort)
+    monkeypatch.setattr(processes, "work", os.abort)
     with pytest.raises(RunError, match=r"A worker process .* before it could begin"):
-        list(Processes(2).perform([Deadly("a", "")], context, Store(tmp_path / "study")))
+        list(ProcessExecutor(2).perform([Deadly("a", "")], context, Store(tmp_path / "study")))
 
 
 @pytest.mark.slow

@@ -18,11 +18,12 @@ from totune.errors import ConfigError
 from totune.runs.callbacks import Callback
 from totune.runs.config import RunConfig
 from totune.runs.context import Context
-from totune.runs.execute import execute
 from totune.runs.executors import ray as on_ray
-from totune.runs.executors.ray import RayCluster
+from totune.runs.executors.ray import RayExecutor
 from totune.runs.executors.ray_session import import_ray
-from totune.runs.prepare import Settings, configurations, prepare
+from totune.runs.prepare import Settings, prepare
+from totune.runs.run import configure
+from totune.runs.runner import Runner
 from totune.runs.store import Store
 from totune.training.history import EpochRecord
 
@@ -91,14 +92,14 @@ def test_a_study_survives_the_death_of_a_node(
     options = {"num_train_epochs": EPOCHS, "learning_rate": 1e-3}
     strategies = ("fine-tuning", "last-2", "tf-idf")
     members = Settings(strategies=strategies, options=options).check()
-    runs = configurations(members, [0, 1], context)
+    runs = configure(members, [0, 1], context)
     alone, far = Store(tmp_path / "alone"), Store(tmp_path / "far")
-    expected = execute(runs, context, alone, keep_all=True)
+    expected = Runner(context, alone, keep_all=True).execute(runs)
     told = told_of(context)
     context.callback = killer = Killer(cluster, far)
-    found = execute(
-        runs, context, far, keep_all=True, executor=RayCluster(cluster.address, cpus_per_run=1)
-    )
+    found = Runner(
+        context, far, RayExecutor(cluster.address, cpus_per_run=1), keep_all=True
+    ).execute(runs)
     assert killer.killed
     assert [record.fingerprint for record in found] == [r.fingerprint for r in expected]
     assert results(far.folder) == results(alone.folder)
@@ -116,7 +117,7 @@ def test_a_job_that_kills_every_worker_ends_no_study(
 ) -> None:
     context.callback = Callback()
     jobs = [Deadly("a", ""), Deadly("b", "signal"), Deadly("c", "")]
-    executor = RayCluster(cluster.address, cpus_per_run=1)
+    executor = RayExecutor(cluster.address, cpus_per_run=1)
     performed = executor.perform(jobs, context, Store(tmp_path / "study"))
     found = {job.title: result for job, result in performed}
     assert found["a"] == "a in a worker of 1 thread"
@@ -126,7 +127,7 @@ def test_a_job_that_kills_every_worker_ends_no_study(
 
 
 def test_what_a_job_raises_ends_the_study(cluster: Any, context: Context, tmp_path: Path) -> None:
-    executor = RayCluster(cluster.address, cpus_per_run=1)
+    executor = RayExecutor(cluster.address, cpus_per_run=1)
     with pytest.raises(KeyError, match="it broke"):
         list(executor.perform([Deadly("a", "exception")], context, Store(tmp_path / "study")))
 
@@ -154,12 +155,12 @@ def test_what_a_cluster_cannot_do_is_said(
 ) -> None:
     if versions:
         monkeypatch.setattr(on_ray, "_versions", lambda: versions)
-    executor = RayCluster(cluster.address, **needs)
+    executor = RayExecutor(cluster.address, **needs)
     with pytest.raises(ConfigError, match=fault):
         list(executor.perform([Deadly("a", "")], context, Store(tmp_path / "study")))
 
 
 def test_where_no_cluster_answers_this_is_said(context: Context, tmp_path: Path) -> None:
-    executor = RayCluster("127.0.0.1:1")
+    executor = RayExecutor("127.0.0.1:1")
     with pytest.raises(ConfigError, match=r"The Ray cluster at '127.0.0.1:1' cannot be used"):
         list(executor.perform([Deadly("a", "")], context, Store(tmp_path / "study")))

@@ -119,7 +119,7 @@ def test_another_process_takes_up_the_trial_of_a_dead_one(
     """Its sign of life is made old; else it would be waited for."""
     import optuna
 
-    from totune.search.queue import ALIVE, GRACE
+    from totune.search.queue import GRACE, HEARTBEAT
     from totune.search.storage import opened
 
     other = ("--split-seed", 5)  # other data, so another search
@@ -135,7 +135,7 @@ def test_another_process_takes_up_the_trial_of_a_dead_one(
             if not trial.state.is_finished()
         ]
         for trial in left:
-            kept.set_trial_user_attr(trial._trial_id, ALIVE, time.time() - GRACE - 1)
+            kept.set_trial_user_attr(trial._trial_id, HEARTBEAT, time.time() - GRACE - 1)
     ended = totune(*compare(data, tmp_path / "living", database, *other))
     assert ended.code == 0, ended.err
     assert trained(ended.err) == list(range(4, TRIALS + 1))

@@ -9,17 +9,13 @@ from tests.end_to_end import commands
 from tests.end_to_end.conftest import Run
 
 from totune.api import compare
-from totune.runs.executors import pool
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_the_numbers_of_a_study_lie_in_its_folder(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
-) -> None:
+def test_the_numbers_of_a_study_lie_in_its_folder(data: Path, tmp_path: Path, jobs: int) -> None:
     commands.start_server()
-    monkeypatch.setattr(pool, "_spawning", commands._server)  # which has imported everything
     compare(
         data / "reviews.csv",
         out=tmp_path,

@@ -9,7 +9,7 @@ from tests.unit.study.samples import failed, info_of, record_of
 
 from totune.runs.records import Costs
 from totune.runs.store import Store
-from totune.search.folder import write_search
+from totune.search.records import write_search
 from totune.study.study import Study, summary_rows
 
 RATE = {"learning_rate": RANGES["learning_rate"]}

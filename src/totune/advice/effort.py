@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from totune.advice.summary import StrategySummary
 from totune.advice.wording import duration
-from totune.search import outcomes
 from totune.search.records import SearchRecord
 
 NOT_SEARCHED = "No options were searched; with --search 20 every strategy gets 20 trials on dev."
@@ -36,7 +35,7 @@ def _searched(searches: Sequence[SearchRecord], summaries: Sequence[StrategySumm
     budgets = [search.budget for search in searches]
     equal = all(budget == budgets[0] for budget in budgets)
     trials = {search.strategy: _count(len(search.trials), "trial") for search in searches}
-    times = {search.strategy: duration(outcomes.seconds(search)) for search in searches}
+    times = {search.strategy: duration(search.seconds) for search in searches}
     if not equal:
         each = [f"{name} {trials[name]} in {times[name]}" for name in trials]
         text = f"Options were searched on dev with unequal effort ({', '.join(each)})"
@@ -68,7 +67,7 @@ def _cut_short(search: SearchRecord) -> str:
 
 
 def _failures(search: SearchRecord) -> str:
-    failed, total = outcomes.failed(search), len(search.trials)
+    failed, total = search.failed, len(search.trials)
     if not failed:
         return ""
     reason = next((trial.error for trial in failed if trial.error), "").rstrip(".")

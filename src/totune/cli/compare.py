@@ -86,7 +86,7 @@ def run(
     chosen = read_settings(settings)
     from totune.api import compare
     from totune.cli.progress import RichProgress
-    from totune.search.folder import hide_passwords
+    from totune.search.records import hide_passwords
 
     command = hide_passwords(shlex.join(["totune", *sys.argv[1:]]))
     with RichProgress(quiet) as progress:

@@ -13,7 +13,6 @@ from totune.metrics import METRICS
 from totune.report import formatting, plots
 from totune.report.axes import GREY, INK, Point, draw_level, label_axes
 from totune.report.plots import Rows, axis_label, scale
-from totune.search import outcomes
 from totune.search.records import SearchRecord
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def trial_rows(record: SearchRecord) -> list[dict[str, Any]]:
     up = rises(record.metric)
     rows: list[dict[str, Any]] = []
     best = None
-    for trial in outcomes.scored(record):
+    for trial in record.scored:
         score = scale(record.metric, trial.score)
         if trial.state == "complete" and score is not None:
             best = score if best is None else max(best, score) if up else min(best, score)
@@ -100,7 +99,7 @@ def option_panels(record: SearchRecord) -> list[dict[str, Any]]:
     several = len(record.ranges) > 1
     panels = []
     for name in shown_options(record):
-        range_, trials = record.ranges[name], outcomes.scored(record)
+        range_, trials = record.ranges[name], record.scored
         tried = [trial.options[name] for trial in trials if name in trial.options]
         places = {t.number + 1: _place(range_, tried, t.options.get(name)) for t in trials}
         share = record.importance.get(name) if several else None

@@ -16,7 +16,6 @@ from totune.report.search_figure import (
     trial_rows,
 )
 from totune.report.table import Cell, Column, Row, Table, drop_empty_columns, number, word
-from totune.search import outcomes
 from totune.search.records import SearchRecord
 
 TITLE = "Search"
@@ -39,7 +38,7 @@ def search_section(searches: Sequence[SearchRecord], strategies: Sequence[str]) 
     pictures = tuple(
         Picture(draw_search(search, colors[search.strategy]), _caption(search))
         for search in done
-        if outcomes.scored(search)
+        if search.scored
     )
     return Section(
         TITLE,
@@ -62,7 +61,7 @@ def _words(metric: str) -> str:
 
 
 def _warnings(searches: Sequence[SearchRecord]) -> tuple[str, ...]:
-    hopeless = [search for search in searches if not outcomes.scored(search)]
+    hopeless = [search for search in searches if not search.scored]
     return tuple(
         f"No trial of {search.strategy} has a score: {_first_error(search)}" for search in hopeless
     )
@@ -103,7 +102,7 @@ def _notes(searches: Sequence[SearchRecord], others: Sequence[str]) -> tuple[str
 
 
 def _cells(search: SearchRecord) -> tuple[Cell, ...]:
-    seconds, first = outcomes.seconds(search), outcomes.defaults(search)
+    seconds, first = search.seconds, search.defaults
     default = None if first is None else first.score
     return (
         word(search.strategy),
@@ -119,7 +118,7 @@ def _trials(search: SearchRecord) -> Cell:
     total = len(search.trials)
     counts = {
         "pruned": sum(trial.state == "pruned" for trial in search.trials),
-        "failed": len(outcomes.failed(search)),
+        "failed": len(search.failed),
         "repeated": sum(trial.same_as is not None for trial in search.trials),
     }
     detail = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
@@ -128,7 +127,7 @@ def _trials(search: SearchRecord) -> Cell:
 
 def _won(search: SearchRecord, default: float | None) -> Cell:
     """The winner's score, below it how far it is from the defaults'."""
-    won = outcomes.winner(search)
+    won = search.winner
     if won is None or won.score is None:
         return Cell(None, formatting.MISSING)
     text = formatting.score(search.metric, won.score)
@@ -140,7 +139,7 @@ def _won(search: SearchRecord, default: float | None) -> Cell:
 
 def _options(search: SearchRecord) -> Cell:
     """All that were searched and won; below them what mattered, and what was set by hand."""
-    won, first = outcomes.winner(search), search.trials[0]
+    won, first = search.winner, search.trials[0]
     detail = "; ".join(text for text in (_mattered(search), _by_hand(search)) if text)
     if won is None:
         return Cell(None, formatting.MISSING, detail)
@@ -183,7 +182,7 @@ def _caption(search: SearchRecord) -> str:
         "The winner is dark.",
         "Crosses were ended early." if any(row["pruned"] for row in rows) else "",
         "A triangle lies beyond the scale." if beyond else "",
-        "Failed trials are not shown." if outcomes.failed(search) else "",
+        "Failed trials are not shown." if search.failed else "",
         _importance(search),
         _left_out(search),
     )

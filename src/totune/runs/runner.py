@@ -10,7 +10,7 @@ from totune.errors import ConfigError
 from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.runs.context import Context
-from totune.runs.executors.base import Executor, Here, Job
+from totune.runs.executors.base import Executor, Job, SerialExecutor
 from totune.runs.records import RunRecord
 from totune.runs.run import Run, Runs
 from totune.runs.store import Store
@@ -52,7 +52,7 @@ class Runner:
 
     context: Context
     store: Store
-    executor: Executor = field(default_factory=Here)
+    executor: Executor = field(default_factory=SerialExecutor)
     keep_all: bool = False
 
     def execute(

@@ -2,30 +2,72 @@
 
 Every trial is put into the queue before it is taken out of it, so that one which a dead process has
 left can be put back with its options and its number. Two processes may at worst train one trial
-both (SQLite locks no row); the numbers are the same, and the first to tell them is heard.
+both (SQLite locks no row); the numbers are the same, and those of the first to end are kept.
+
+Optuna's own heartbeat and retry (`RDBStorage(heartbeat_interval=...)` with
+`RetryHeartbeatStaleTrialCallback`) promise less. Tried with Optuna 5.0 and processes that were
+killed: a trial whose process dies between being asked for and its first heartbeat runs for ever;
+one whose rescuer dies between failing it and adding its copy is lost; the copy has another number,
+so what is tried next depends on who died when, and each counts as one of the trials; and a process
+that was only slow finds its trial failed. In a study's own file, a dead process's trial would
+further have to wait for a grace period, where a lock tells at once.
 """
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any
 
 from optuna import Study, Trial
+from optuna.distributions import BaseDistribution
 from optuna.exceptions import OptunaError, UpdateFinishedTrialError
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
-from totune.search.budget import Budget
-from totune.search.sampling import Distributions
-
-ALIVE, OUTCOME = "alive", "outcome"  # attributes of a trial: a sign of life, and how it ended
-BEAT = 10.0  # seconds between two signs of life
-GRACE = 60.0  # seconds without one, after which a trial is another's to take up
-POLL = 0.5  # seconds between two looks at trials that others run
+HEARTBEAT, RESULT = "alive", "outcome"  # attributes of a trial: a time, and how it ended
+HEARTBEAT_SECONDS = 10.0  # between two heartbeats
+GRACE = 60.0  # seconds without a heartbeat, after which another process takes up a trial
+POLL_SECONDS = 0.5  # between two queries while other processes run trials
 
 
-class Queue:
+@dataclass(frozen=True)
+class SearchBudget:
+    """What the search of one strategy may take: so many trials, or so many seconds.
+
+    Attributes:
+        trials: how many; the first has the defaults.
+        seconds: of training, over all trials and whoever ran them, frozen features apart. No trial
+            is begun after them, but the first is always.
+    """
+
+    trials: int | None = None
+    seconds: float | None = None
+
+    def covers(self, taken: Sequence[float | None]) -> float:
+        """How many trials belong to the search; infinitely many while time is left.
+
+        Args:
+            taken: the seconds of each trial so far, in the order of asking; None while it runs.
+        """
+        if self.trials is not None:
+            return self.trials
+        assert self.seconds is not None, "a budget is of one kind or the other"
+        used = 0.0
+        for count, seconds in enumerate(taken, start=1):
+            used += seconds or 0.0
+            if used >= self.seconds:
+                return count
+        return math.inf
+
+    def to_json(self) -> dict[str, float]:
+        facts = {"trials": self.trials, "seconds": self.seconds}
+        return {name: value for name, value in facts.items() if value is not None}
+
+
+class TrialQueue:
     """Hands out trials until the budget is used up.
 
     Args:
@@ -41,8 +83,8 @@ class Queue:
         self,
         study: Study,
         storage: RDBStorage,
-        budget: Budget,
-        distributions: Distributions,
+        budget: SearchBudget,
+        distributions: dict[str, BaseDistribution],
         shared: bool,
     ) -> None:
         self._study, self._storage, self._budget = study, storage, budget
@@ -60,13 +102,13 @@ class Queue:
             trial = self._study.ask(self._distributions)
             if trial.number < self._limit(self._all()):
                 self._own.add(trial.number)
-                trial.set_user_attr(ALIVE, time.time())
+                trial.set_user_attr(HEARTBEAT, time.time())
                 return trial
             self._put_back(trial.number)  # others have used up the budget meanwhile
         return None
 
     def reported(self, trial: Trial) -> int:
-        """How many epochs a trial was told of before it was interrupted."""
+        """How many epochs of a trial were reported before it was interrupted."""
         return len(self._all()[trial.number].intermediate_values)
 
     def twin(self, trial: Trial) -> FrozenTrial | None:
@@ -78,7 +120,7 @@ class Queue:
     def tell(
         self, trial: Trial, state: TrialState, score: float | None, facts: dict[str, Any]
     ) -> None:
-        """Ends a trial, unless somebody else has done so who took it for abandoned.
+        """Ends a trial, unless another process has done so that took it for abandoned.
 
         Args:
             trial: that was asked for.
@@ -88,14 +130,14 @@ class Queue:
         """
         value = score if state == TrialState.COMPLETE else None
         with contextlib.suppress(UpdateFinishedTrialError, ValueError):
-            trial.set_user_attr(OUTCOME, facts)
+            trial.set_user_attr(RESULT, facts)
             self._study.tell(trial, value, state)
 
     @contextlib.contextmanager
     def running(self, trial: Trial) -> Iterator[None]:
-        """Gives signs of life while the block runs; puts the trial back if it does not end."""
+        """Sends heartbeats while the block runs; puts the trial back if it does not end."""
         try:
-            with _Beating(trial) if self._shared else contextlib.nullcontext():
+            with _heartbeats(trial) if self._shared else contextlib.nullcontext():
                 yield
         except BaseException:
             with contextlib.suppress(OptunaError):
@@ -105,7 +147,7 @@ class Queue:
             self._own.discard(trial.number)
 
     def _make_room(self) -> bool:
-        """Waits until a trial can be taken out of the queue; false when all have ended."""
+        """Waits until a trial can be taken out of the queue; False when all have ended."""
         while True:
             self._put_back_abandoned()
             everything = self._all()
@@ -114,16 +156,16 @@ class Queue:
             if any(trial.state == TrialState.WAITING for trial in trials):
                 return True
             if len(everything) < limit:
-                self._study.enqueue_trial({}, user_attrs={ALIVE: time.time()})
+                self._study.enqueue_trial({}, user_attrs={HEARTBEAT: time.time()})
                 return True
             if all(trial.state.is_finished() for trial in trials):
                 return False
-            time.sleep(POLL)
+            time.sleep(POLL_SECONDS)
 
     def _put_back_abandoned(self) -> None:
         running = self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
         for trial in running:
-            silent = time.time() - trial.user_attrs.get(ALIVE, 0.0) > GRACE
+            silent = time.time() - trial.user_attrs.get(HEARTBEAT, 0.0) > GRACE
             if trial.number not in self._own and (silent or not self._shared):
                 self._put_back(trial.number)
 
@@ -141,25 +183,24 @@ class Queue:
 
 
 def _seconds(trial: FrozenTrial) -> float | None:
-    """What a trial took; None while it has not ended."""
-    return trial.user_attrs[OUTCOME]["seconds"] if trial.state.is_finished() else None
+    """Wall time of a trial; None while it has not ended."""
+    return trial.user_attrs[RESULT]["seconds"] if trial.state.is_finished() else None
 
 
-class _Beating:
-    """Writes signs of life into a trial from a thread of its own."""
+@contextlib.contextmanager
+def _heartbeats(trial: Trial) -> Iterator[None]:
+    """Writes the time into a trial again and again, from a thread of its own."""
+    ended = Event()
 
-    def __init__(self, trial: Trial) -> None:
-        self._trial, self._ended = trial, Event()
-        self._thread = Thread(target=self._beat, daemon=True)
+    def beat() -> None:
+        while not ended.wait(HEARTBEAT_SECONDS):
+            with contextlib.suppress(OptunaError):  # the next one may arrive again
+                trial.set_user_attr(HEARTBEAT, time.time())
 
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _beat(self) -> None:
-        while not self._ended.wait(BEAT):
-            with contextlib.suppress(OptunaError):  # the next one may be heard again
-                self._trial.set_user_attr(ALIVE, time.time())
+    thread = Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

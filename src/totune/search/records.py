@@ -1,7 +1,23 @@
-"""What a search leaves behind: plain data, from which tables and figures are drawn."""
+"""What a search leaves behind: plain data in files, from which tables and figures are drawn.
 
+Reading it needs no Optuna.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
+
+from totune.errors import ConfigError
+from totune.runs.records import RunRecord
+from totune.runs.store import write_json
+
+FOLDER = "search"  # inside a study's folder
+HEAD = "head."  # begins the names of the head's options
 
 State = Literal["complete", "pruned", "failed"]
 
@@ -17,10 +33,10 @@ class TrialRecord:
         score: the dev metric of the epoch that it kept (of its best, if pruned), in the metric's
             own scale; None if it failed.
         curve: the dev metric after each epoch.
-        seconds: what it took, frozen features apart.
+        seconds: wall time, frozen features apart.
         same_as: number of an earlier trial with the same options, whose numbers these are; else
             None.
-        error: why it failed, or "".
+        error: the reason of a failure, or "".
     """
 
     number: int
@@ -62,8 +78,33 @@ class SearchRecord:
     seed: int
 
     @property
-    def winner(self) -> TrialRecord:
-        return next(trial for trial in self.trials if trial.number == self.best)
+    def scored(self) -> list[TrialRecord]:
+        """The trials with a score that is a number, pruned ones too, in the order of asking."""
+        return [
+            trial
+            for trial in self.trials
+            if trial.score is not None and math.isfinite(trial.score) and trial.state != "failed"
+        ]
+
+    @property
+    def failed(self) -> list[TrialRecord]:
+        """The trials that could not be trained."""
+        return [trial for trial in self.trials if trial.state == "failed"]
+
+    @property
+    def winner(self) -> TrialRecord | None:
+        """The winning trial; None if no trial has a score."""
+        return next((trial for trial in self.scored if trial.number == self.best), None)
+
+    @property
+    def defaults(self) -> TrialRecord | None:
+        """The trial of the defaults; None if it has no score."""
+        return next((trial for trial in self.scored if trial.number == 0), None)
+
+    @property
+    def seconds(self) -> float:
+        """Wall time of all trials; a repeated one took none."""
+        return sum(trial.seconds for trial in self.trials if trial.same_as is None)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -71,3 +112,68 @@ class SearchRecord:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "SearchRecord":
         return cls(**{**data, "trials": [TrialRecord(**trial) for trial in data["trials"]]})
+
+
+def record_path(study: Path, label: str) -> Path:
+    """The file of a finished search; a label may hold what a file's name may not."""
+    return study / FOLDER / f"{quote(label, safe=' ')}.json"
+
+
+def write_search(study: Path, record: SearchRecord) -> None:
+    """Writes a finished search into a study's folder."""
+    write_json(record.to_json(), record_path(study, record.strategy))
+
+
+def read_searches(study: Path) -> list[SearchRecord]:
+    """The finished searches in a study's folder, by file name; none where there are none.
+
+    The folder may hold searches of other settings than the study's last.
+
+    Raises:
+        ConfigError: if a file there cannot be read.
+    """
+    return [_read(path) for path in sorted((study / FOLDER).glob("*.json"))]
+
+
+def _read(path: Path) -> SearchRecord:
+    try:
+        return SearchRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigError(
+            f"{path} cannot be read as a search of this version ({error}). Remove it, or search "
+            "again."
+        ) from None
+
+
+def applied(
+    searches: Sequence[SearchRecord], strategies: Sequence[str], runs: Sequence[RunRecord]
+) -> list[SearchRecord]:
+    """The searches whose winners a study's runs are; a folder may hold others, of earlier settings.
+
+    Args:
+        searches: in any order; those of strategies without runs yet are kept.
+        strategies: of the study.
+        runs: of the study.
+    """
+    own = [search for search in searches if search.strategy in strategies]
+    return [search for search in own if _is_applied(search, runs)]
+
+
+def _is_applied(search: SearchRecord, runs: Sequence[RunRecord]) -> bool:
+    if search.winner is None:
+        return True
+    options = search.winner.options
+    own = [run.config for run in runs if run.strategy == search.strategy]
+    return all(_has(config, name, value) for config in own for name, value in options.items())
+
+
+def _has(config: Mapping[str, Any], name: str, value: Any) -> bool:
+    """Whether a run's configuration has an option's value."""
+    member = "head" if name.startswith(HEAD) else "strategy"
+    options: Mapping[str, Any] = (config.get(member) or {}).get("options") or {}
+    return bool(options.get(name.removeprefix(HEAD)) == value)
+
+
+def hide_passwords(text: str) -> str:
+    """The same with *** for the password of every URL in it."""
+    return re.sub(r"(://[^/\s:@]*):[^@\s]*@", r"\1:***@", text)

@@ -14,12 +14,15 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, ProgrammingError, SQLA
 from sqlalchemy.pool import QueuePool
 
 from totune.errors import ConfigError, RunError
-from totune.search.folder import hide_passwords
+from totune.search.records import FOLDER, hide_passwords
 
 WAIT = 60.0  # seconds that one process waits for the file while another writes
 TRIES = 5  # of making the tables, which several processes may begin at once
 
-optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+def database_path(study: Path) -> Path:
+    """The storage of a study that names no other."""
+    return study / FOLDER / "search.db"
 
 
 def check_storage(url: str) -> None:
@@ -28,7 +31,8 @@ def check_storage(url: str) -> None:
     Raises:
         ConfigError: if it cannot, with the remedy.
     """
-    _connect(url).engine.dispose()
+    with _quiet():
+        _connect(url).engine.dispose()
 
 
 @contextmanager
@@ -42,16 +46,29 @@ def opened(place: Path | str) -> Iterator[RDBStorage]:
         ConfigError: if it cannot be used.
         RunError: if it is lost while it is used.
     """
-    storage = _connect(place) if isinstance(place, str) else _open_file(place)
+    with _quiet():
+        storage = _connect(place) if isinstance(place, str) else _open_file(place)
+        try:
+            yield storage
+        except StorageInternalError as error:
+            raise RunError(
+                f"The storage of the search, {hide_passwords(str(place))}, cannot be used any "
+                f"more: {_first_line(error.__cause__ or error)} The same command goes on where it "
+                "ended."
+            ) from None
+        finally:
+            storage.engine.dispose()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps Optuna from logging every trial while the block runs."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
-        yield storage
-    except StorageInternalError as error:
-        raise RunError(
-            f"The storage of the search, {hide_passwords(str(place))}, cannot be used any more: "
-            f"{_first_line(error.__cause__ or error)} The same command goes on where it ended."
-        ) from None
+        yield
     finally:
-        storage.engine.dispose()
+        optuna.logging.set_verbosity(before)
 
 
 def _open_file(path: Path) -> RDBStorage:

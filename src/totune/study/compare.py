@@ -15,7 +15,7 @@ from totune.registry import build
 from totune.runs.callbacks import Callback, CallbackList
 from totune.runs.config import Candidate, addressed
 from totune.runs.context import Context
-from totune.runs.executors.choice import executor_of
+from totune.runs.executors import create_executor
 from totune.runs.prepare import Settings, prepare
 from totune.runs.records import RunRecord, StudyInfo
 from totune.runs.run import Runs, configure
@@ -57,7 +57,7 @@ def compare(
     """
     chosen = build(Settings, settings, "compare")
     chosen.check()
-    executor = executor_of(chosen)
+    executor = create_executor(chosen)
     check_search_storage(chosen)
     check_trackers(chosen.track)
     store = open_study(out, chosen.model)
@@ -184,12 +184,12 @@ def search_options(
     candidates: Sequence[Candidate], runs: Runs, chosen: Settings, runner: Runner
 ) -> Runs:
     """The runs of the candidates with the options that won on dev."""
-    from totune.search.budget import Budget
-    from totune.search.winners import search_members  # Optuna is imported where it is used
+    from totune.search.job import search_members  # Optuna is imported where it is used
+    from totune.search.queue import SearchBudget
 
     fitting = {run.label for run in runs}
     kept = [each for each in candidates if (each.label or each.create().label) in fitting]
-    budget = Budget(chosen.search_trials, chosen.search_seconds)
+    budget = SearchBudget(chosen.search_trials, chosen.search_seconds)
     seeds, storage = chosen.seed_list, chosen.search_storage
     context, store, executor = runner.context, runner.store, runner.executor
     winners = search_members(kept, context, store, budget, seeds[0], storage, executor)

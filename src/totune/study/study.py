@@ -22,9 +22,7 @@ from totune.report.table import Table
 from totune.report.write import ReportPaths, write_report
 from totune.runs.records import RunRecord, StudyInfo
 from totune.runs.store import Store
-from totune.search.findings import read_searches
-from totune.search.outcomes import applied
-from totune.search.records import SearchRecord
+from totune.search.records import SearchRecord, applied, read_searches
 from totune.statistics import Summary
 
 BEST = "best"

@@ -1,4 +1,4 @@
-"""A run's numbers told to TensorBoard, MLflow or Weights & Biases, through accelerate."""
+"""The numbers of runs in TensorBoard, MLflow or Weights & Biases, through accelerate."""
 
 from totune.tracking.callback import Tracking, check_trackers
 

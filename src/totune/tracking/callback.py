@@ -1,4 +1,4 @@
-"""The one who looks on and tells trackers."""
+"""The callback that passes runs on to trackers."""
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
@@ -10,9 +10,8 @@ from totune.registry import did_you_mean
 from totune.runs.callbacks import Callback
 from totune.runs.config import RunConfig
 from totune.runs.records import EpochRecord, RunRecord
-from totune.tracking.base import Named, TrackedRun
+from totune.tracking.base import TrackedName, TrackedRun, of_epoch, of_record, parameters
 from totune.tracking.mlflow_run import MLflowRun
-from totune.tracking.numbers import of_epoch, of_record, parameters
 from totune.tracking.tensorboard_run import TensorBoardRun
 from totune.tracking.wandb_run import WandbRun
 
@@ -30,7 +29,7 @@ _NEEDED = {
 
 
 def check_trackers(names: Sequence[str]) -> None:
-    """Finds out whether trackers can be used, before anything is loaded.
+    """Checks that trackers can be used, before anything is loaded.
 
     Raises:
         ConfigError: with every unknown name and every package that is missing.
@@ -57,16 +56,16 @@ def _installed(package: str) -> bool:
 
 
 class Tracking(Callback):
-    """Tells trackers of every run: its configuration, each epoch, and how it ended.
+    """Records every run in trackers: its configuration, each epoch, and how it ended.
 
-    A run that continues tells its old epochs too, so each run is told from its beginning and takes
-    the place of an earlier try. A tracker that fails is told of once, and nothing more is sent
-    to it.
+    The epochs of a run that continues are passed on from the first, so the run is recorded from
+    its beginning and replaces its earlier self. A tracker that fails is named in a warning, and
+    nothing more is sent to it.
 
     Args:
         names: of trackers.
         folder: of the study.
-        progress: warned of a tracker that fails.
+        progress: gets the warnings.
     """
 
     def __init__(self, names: Sequence[str], folder: Path, progress: Progress) -> None:
@@ -76,7 +75,7 @@ class Tracking(Callback):
 
     def on_run_begin(self, config: RunConfig) -> None:
         self._end(config.fingerprint, None)  # of a try that did not come to its end
-        run = Named(f"{config.label} seed {config.seed}", config.fingerprint, self._folder)
+        run = TrackedName(f"{config.label} seed {config.seed}", config.fingerprint, self._folder)
         opened = self._open[config.fingerprint] = {}
 
         def begin(name: str) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 from accelerate.tracking import MLflowTracker
 
-from totune.tracking.base import Named, TrackedRun
-from totune.tracking.numbers import Value
+from totune.tracking.base import TrackedName, TrackedRun, Value
 
 TAG = "totune.run"
 
@@ -20,7 +19,7 @@ class MLflowRun(TrackedRun):
     An earlier try is deleted as MLflow deletes: it can be restored.
     """
 
-    def __init__(self, run: Named, parameters: Mapping[str, Value]) -> None:
+    def __init__(self, run: TrackedName, parameters: Mapping[str, Value]) -> None:
         # Nothing leaves the machine unasked, and a server that is away is soon given up.
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
@@ -69,7 +68,7 @@ class MLflowRun(TrackedRun):
         if mlflow.is_tracking_uri_set():
             yield None
             return
-        folder = self._run.place("mlflow")
+        folder = self._run.files("mlflow")
         folder.mkdir(parents=True, exist_ok=True)
         mlflow.set_tracking_uri(f"sqlite:///{(folder / 'mlflow.db').as_posix()}")
         try:

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 
 from accelerate.tracking import TensorBoardTracker
 
-from totune.tracking.base import Named, TrackedRun
-from totune.tracking.numbers import Value
+from totune.tracking.base import TrackedName, TrackedRun, Value
 
 
 class TensorBoardRun(TrackedRun):
     """Writes `STUDY/tracking/tensorboard/TITLE FINGERPRINT`; the folder of an earlier try goes."""
 
-    def __init__(self, run: Named, parameters: Mapping[str, Value]) -> None:
-        folder = run.place("tensorboard")
+    def __init__(self, run: TrackedName, parameters: Mapping[str, Value]) -> None:
+        folder = run.files("tensorboard")
         title = re.sub(r"[^\w .=,+-]", "-", run.title)
         name = f"{title} {run.fingerprint[:8]}"
         shutil.rmtree(folder / name, ignore_errors=True)

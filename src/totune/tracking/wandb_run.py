@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from accelerate.tracking import WandBTracker
 
-from totune.tracking.base import Named, TrackedRun
-from totune.tracking.numbers import Value
+from totune.tracking.base import TrackedName, TrackedRun, Value
 
 
 class WandbRun(TrackedRun):
@@ -17,10 +16,10 @@ class WandbRun(TrackedRun):
     that was sent is overwritten, since the run has the same id.
     """
 
-    def __init__(self, run: Named, parameters: Mapping[str, Value]) -> None:
+    def __init__(self, run: TrackedName, parameters: Mapping[str, Value]) -> None:
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
         given = os.environ.get("WANDB_DIR")
-        folder = run.place("wandb")
+        folder = run.files("wandb")
         if given is None:
             folder.mkdir(parents=True, exist_ok=True)
             for old in folder.glob(f"wandb/offline-run-*-{run.identity}"):

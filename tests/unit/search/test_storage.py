@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from totune.errors import ConfigError, RunError
 from totune.search import storage
-from totune.search.folder import hide_passwords
+from totune.search.records import hide_passwords
 from totune.search.storage import check_storage, opened
 
 

@@ -14,23 +14,27 @@ from tests.unit.study.samples import Told, config_of, context_of, record_of
 from totune.errors import ConfigError, RunError
 from totune.runs.callbacks import Callback
 from totune.runs.context import Context
-from totune.runs.execute import RunJob
-from totune.runs.executors import pool, threads
-from totune.runs.executors.base import Executor, Here, Job
-from totune.runs.executors.carrying import mirror, read_files, workplace
-from totune.runs.executors.choice import executor_of
-from totune.runs.executors.messages import (
-    Delivery,
-    Message,
-    SendingProgress,
-    SendingWatcher,
-)
-from totune.runs.executors.outcomes import Raised, Result, outcome_of
-from totune.runs.executors.processes import Processes
-from totune.runs.executors.ray import RayCluster
+from totune.runs.executors import create_executor, pool, processes
+from totune.runs.executors.base import Executor, Job, SerialExecutor
+from totune.runs.executors.pool import JobQueue
+from totune.runs.executors.processes import ProcessExecutor
+from totune.runs.executors.ray import RayExecutor
 from totune.runs.executors.ray_session import Needs
-from totune.runs.executors.waiting import Waiting
+from totune.runs.executors.transfer import (
+    Event,
+    EventReceiver,
+    Raised,
+    Returned,
+    SendingCallback,
+    SendingProgress,
+    mirror,
+    read_files,
+    run_safely,
+    working_folder,
+)
 from totune.runs.prepare import Settings
+from totune.runs.run import Run
+from totune.runs.runner import RunJob
 from totune.runs.store import Store
 
 
@@ -54,32 +58,32 @@ def test_jobs_wait_in_order_and_some_may_not_begin(told: Told) -> None:
         asked.append(job.title)
         return job.title != "b"
 
-    waiting = Waiting([Nothing(title) for title in "abc"], may_begin, told)
-    first = waiting.next()
+    queue = JobQueue([Nothing(title) for title in "abc"], may_begin, told)
+    first = queue.next()
     assert first is not None
     assert asked == told.said == ["a"]
-    assert waiting.again(first, "was killed") is None
+    assert queue.retry(first, "was killed") is None
     assert told.warned == ["a: its worker was killed; another one goes on from the last epoch."]
-    assert waiting.next() is first
-    second = waiting.next()
+    assert queue.next() is first
+    second = queue.next()
     assert second is not None
     assert second.job.title == "c"
-    assert waiting.next() is None
+    assert queue.next() is None
     assert asked == ["a", "b", "c"]
     assert told.said == ["a", "c"]
 
 
 def test_a_job_that_kills_its_workers_is_given_up(told: Told) -> None:
-    waiting = Waiting([Nothing("a")], lambda _: True, told)
+    queue = JobQueue([Nothing("a")], lambda _: True, told)
     for death in range(3):
-        attempt = waiting.next()
+        attempt = queue.next()
         assert attempt is not None
-        reason = waiting.again(attempt, "was killed (SIGKILL)")
+        reason = queue.retry(attempt, "was killed (SIGKILL)")
         assert (reason is None) == (death < 2)
     assert reason is not None
     assert "after 3 workers had died over it" in reason
     assert "was killed (SIGKILL)" in reason
-    assert waiting.next() is None
+    assert queue.next() is None
 
 
 def test_a_run_that_is_given_up_is_a_failed_record(told: Told, tmp_path: Path) -> None:
@@ -90,7 +94,7 @@ def test_a_run_that_is_given_up_is_a_failed_record(told: Told, tmp_path: Path) -
     context, store = context_of(told), Store(tmp_path)
     context.callback, context.precision = Seen(), "fp32"
     config = config_of("tf-idf")
-    job = RunJob("run 1/1", config, None)  # type: ignore[arg-type]
+    job = RunJob("run 1/1", Run(config, None))  # type: ignore[arg-type]
     record, seconds = job.fail("it was given up", context, store)
     assert (record.status, record.error, seconds) == ("failed", "it was given up", 0.0)
     assert store.record(config.fingerprint) == record
@@ -99,7 +103,7 @@ def test_a_run_that_is_given_up_is_a_failed_record(told: Told, tmp_path: Path) -
         Nothing("a").fail("it was given up", context, store)
 
 
-def test_messages_are_delivered_with_their_job_and_warnings_once(told: Told) -> None:
+def test_events_are_delivered_with_their_job_and_warnings_once(told: Told) -> None:
     seen: list[tuple[Any, ...]] = []
 
     class Seen(Callback):
@@ -114,8 +118,8 @@ def test_messages_are_delivered_with_their_job_and_warnings_once(told: Told) -> 
 
     context = context_of(told)
     context.callback = Seen()
-    sent: list[Message] = []
-    progress, callback = SendingProgress(sent.append), SendingWatcher(sent.append)
+    sent: list[Event] = []
+    progress, callback = SendingProgress(sent.append), SendingCallback(sent.append)
     record, config = record_of(), config_of()
     for _ in range(2):
         progress.say("continuing after epoch 1")
@@ -123,9 +127,9 @@ def test_messages_are_delivered_with_their_job_and_warnings_once(told: Told) -> 
     callback.on_run_begin(config)
     callback.on_epoch_end(config, record.epochs[0])
     callback.on_run_end(record)
-    deliver = Delivery(context)
-    for message in sent:
-        deliver(Nothing("run 1/2"), message)
+    receiver = EventReceiver(context)
+    for event in sent:
+        receiver.receive("run 1/2", event)
     assert told.said == ["run 1/2: continuing after epoch 1"] * 2
     assert told.warned == ["the disk is full"]
     assert seen == [("begun", config), ("epoch", config, record.epochs[0]), ("ended", record)]
@@ -153,10 +157,10 @@ def test_the_folders_of_killed_workers_are_removed(
     for folder in (abandoned, fresh):
         folder.mkdir()
         (folder / "checkpoint.pt").write_text("large")
-    with workplace() as busy:
+    with working_folder() as busy:
         for folder in (abandoned, busy):
             os.utime(folder, (0, 0))
-        with workplace() as other:
+        with working_folder() as other:
             assert sorted(tmp_path.iterdir()) == sorted((busy, fresh, other))
     assert list(tmp_path.iterdir()) == [fresh]
 
@@ -164,7 +168,7 @@ def test_the_folders_of_killed_workers_are_removed(
 def test_the_record_arrives_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
     monkeypatch.setattr(
-        "totune.runs.executors.carrying.write_file", lambda _, path: written.append(path.name)
+        "totune.runs.executors.transfer.write_file", lambda _, path: written.append(path.name)
     )
     mirror(dict.fromkeys(("a", "record.json", "z"), np.zeros(1, np.uint8)), tmp_path)
     assert written == ["a", "z", "record.json"]
@@ -177,15 +181,15 @@ def test_the_record_arrives_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_cores_are_shared_out(
     monkeypatch: pytest.MonkeyPatch, cores: int, own: int, processes: int, each: int
 ) -> None:
-    monkeypatch.setattr(threads, "usable_cores", lambda: cores)
+    monkeypatch.setattr(pool, "usable_cores", lambda: cores)
     monkeypatch.setattr(torch, "get_num_threads", lambda: own)
-    assert threads.threads_of_each(processes) == each
+    assert pool.threads_of_each(processes) == each
 
 
 def test_variables_hold_while_processes_are_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.delenv("RAYON_NUM_THREADS", raising=False)
-    with threads.environment(threads.thread_variables(2)):
+    with pool.environment(pool.thread_variables(2)):
         assert (os.environ["OMP_NUM_THREADS"], os.environ["RAYON_NUM_THREADS"]) == ("2", "2")
     assert os.environ["OMP_NUM_THREADS"] == "3"
     assert "RAYON_NUM_THREADS" not in os.environ
@@ -206,7 +210,7 @@ def test_workers_take_the_gpus_in_turn(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    found = [pool._device(number).get("CUDA_VISIBLE_DEVICES") for number in range(3)]
+    found = [processes._gpu(number).get("CUDA_VISIBLE_DEVICES") for number in range(3)]
     assert found == expected
 
 
@@ -228,24 +232,24 @@ def test_what_is_raised_elsewhere_can_be_sent() -> None:
     def fail(error: Exception) -> Any:
         raise error
 
-    assert outcome_of(lambda: 3) == Result(3)
-    sent = outcome_of(lambda: fail(ConfigError(["one", "two"])))
+    assert run_safely(lambda: 3) == Returned(3)
+    sent = run_safely(lambda: fail(ConfigError(["one", "two"])))
     assert isinstance(sent, Raised)
     assert isinstance(sent.error, ConfigError)
     assert "In a worker:" in sent.error.__notes__[0]
-    local = outcome_of(lambda: fail(Local("it broke")))
+    local = run_safely(lambda: fail(Local("it broke")))
     assert isinstance(local, Raised)
     assert str(local.error) == "Local: it broke"
 
 
 @pytest.mark.parametrize(
     ("settings", "kind"),
-    [({}, Here), ({"jobs": 2}, Processes), ({"executor": "ray"}, RayCluster)],
+    [({}, SerialExecutor), ({"jobs": 2}, ProcessExecutor), ({"executor": "ray"}, RayExecutor)],
 )
 def test_settings_choose_the_executor(settings: dict[str, Any], kind: type[Executor]) -> None:
-    if kind is RayCluster:
+    if kind is RayExecutor:
         pytest.importorskip("ray")
-    assert type(executor_of(Settings(**settings))) is kind
+    assert type(create_executor(Settings(**settings))) is kind
 
 
 @pytest.mark.parametrize(
@@ -279,4 +283,4 @@ def test_runs_are_not_spread_twice(
 def test_ray_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(ConfigError, match=r"pip install 'totune\[ray\]'"):
-        executor_of(Settings(executor="ray"))
+        create_executor(Settings(executor="ray"))

@@ -12,8 +12,7 @@ from tests.unit.study.samples import Told, config_of, failed, record_of
 from totune.errors import ConfigError
 from totune.runs.records import EpochRecord
 from totune.tracking import Tracking, callback, check_trackers
-from totune.tracking.base import Named, TrackedRun
-from totune.tracking.numbers import of_record, parameters
+from totune.tracking.base import TrackedName, TrackedRun, of_record, parameters
 from totune.training.devices import Devices
 
 Calls = list[tuple[Any, ...]]
@@ -96,7 +95,7 @@ class Recorder(TrackedRun):
     calls: ClassVar[Calls] = []
     breaks = ""
 
-    def __init__(self, run: Named, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, run: TrackedName, parameters: Mapping[str, Any]) -> None:
         self._add("begin", run.title)
 
     def log(self, values: Mapping[str, float], step: int) -> None:

@@ -25,22 +25,22 @@ class Job(ABC):
 
     @property
     def folder(self) -> str | None:
-        """The folder within the store in which it keeps its checkpoint and leaves its files.
+        """The folder within the store for the job's checkpoint and files; None if it has none.
 
-        An executor that works elsewhere brings it there and back. None if there is none.
+        An executor that works on another machine copies it there and back.
         """
         return None
 
     @abstractmethod
     def run(self, context: Context, store: Store) -> Any:
-        """Does it.
+        """Does the work.
 
-        What it returns can be sent between processes. A job that ended midway is done again from
-        its beginning, or from the checkpoint in its folder.
+        The result can be sent between processes. A job that is interrupted starts again from the
+        beginning, or from the checkpoint in its folder.
         """
 
     def fail(self, error: str, context: Context, store: Store) -> Any:
-        """Its result where it cannot be done, since each process that tried it has died.
+        """The result of a job that every process it was given to has died over.
 
         Raises:
             RunError: if a study cannot go on without it.
@@ -59,17 +59,20 @@ class Executor(ABC):
         store: Store,
         may_begin: Callable[[Job], bool] = lambda _: True,
     ) -> Iterator[tuple[Job, Any]]:
-        """Begins jobs in their order, and gives each with its result as it comes.
+        """Begins jobs in their order, and yields each with its result when it has ended.
+
+        Wherever a job runs, its notes, warnings and events reach `context.progress` and
+        `context.callback` in this process.
 
         Args:
             jobs: what is to be done.
-            context: what they share.
+            context: what the jobs share.
             store: where their files belong.
-            may_begin: asked right before a job begins; one that may not is left out.
+            may_begin: called right before a job begins; the job is left out if it returns False.
         """
 
 
-class Here(Executor):
+class SerialExecutor(Executor):
     """One job after the other, in this process."""
 
     def perform(

@@ -1,168 +1,162 @@
-"""Worker processes: started when there is work, replaced when they die, ended together."""
+"""Jobs in other processes: handing them out, following them, and retrying those that died."""
 
-import multiprocessing
 import os
-import pickle
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
-from multiprocessing.connection import wait
-from pathlib import Path
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
+from threadpoolctl import threadpool_limits
 
-from totune.errors import ConfigError
+from totune.machine import usable_cores
+from totune.progress import Progress
+from totune.runs.context import Context
 from totune.runs.executors.base import Job
-from totune.runs.executors.threads import environment, thread_variables
-from totune.runs.executors.waiting import Attempt, Waiting
-from totune.runs.executors.working import work
+from totune.runs.executors.transfer import Event, EventReceiver, Raised, Returned
+from totune.runs.store import Store
 
-GRACE = 10.0  # seconds that a process has to end before it is killed
+TRIES = 3  # of a job whose worker dies: the job itself may be what kills it
 
-_spawning = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
+# What reads them: OpenMP (torch, scikit-learn, Arrow), MKL, OpenBLAS, Accelerate, and tokenizers.
+_THREAD_VARIABLES = (
+    *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
+    "RAYON_NUM_THREADS",
+)
 
 
-class Worker:
-    """A process, and what it is at.
+@dataclass(eq=False)
+class Attempt:
+    """A job that has begun, and how many workers have died over it."""
+
+    job: Job
+    deaths: int = 0
+
+
+@dataclass(frozen=True)
+class Died:
+    """A worker has ended before its job had."""
+
+    how: str  # "was killed (SIGKILL)"
+
+
+class Pool(Protocol):
+    """Workers that run one job each."""
+
+    def dispatch(self, queue: "JobQueue") -> bool:
+        """Starts jobs while there is room for them; False if none is left to wait for."""
+
+    def poll(self) -> Iterator[tuple[Attempt, Event | Returned | Raised | Died]]:
+        """Waits, then yields what workers have sent and how they have ended."""
+
+
+class JobQueue:
+    """Jobs in their order, before them those whose worker has died.
 
     Args:
-        number: from 0, which of several at once; decides on its GPU.
-        bundle: the file of what runs share.
-        folder: the study's.
-        threads: how many it may use.
-
-    Attributes:
-        attempt: None while it has nothing to do.
+        jobs: what is to be done.
+        may_begin: called right before a job begins for the first time.
+        progress: gets the title of what begins, and a warning for each worker that has died.
     """
 
-    def __init__(self, number: int, bundle: Path, folder: Path, threads: int) -> None:
-        self.number = number
-        self.attempt: Attempt | None = None
-        self.connection, theirs = _spawning.Pipe()
-        self._process = _spawning.Process(
-            target=work, args=(theirs, bundle, folder, threads), daemon=True
+    def __init__(
+        self, jobs: Sequence[Job], may_begin: Callable[[Job], bool], progress: Progress
+    ) -> None:
+        self.total = len(jobs)
+        self._jobs, self._may_begin, self._progress = deque(jobs), may_begin, progress
+        self._retries: deque[Attempt] = deque()
+
+    def next(self) -> Attempt | None:
+        """The next job to begin; None if none is waiting."""
+        if self._retries:
+            return self._retries.popleft()
+        while self._jobs:
+            job = self._jobs.popleft()
+            if self._may_begin(job):
+                self._progress.say(job.title)
+                return Attempt(job)
+        return None
+
+    def retry(self, attempt: Attempt, how: str) -> str | None:
+        """Puts back a job whose worker has died, or returns the reason why it is given up.
+
+        Args:
+            attempt: the job.
+            how: the end of its worker: "was killed (SIGKILL)".
+        """
+        attempt.deaths += 1
+        if attempt.deaths >= TRIES:
+            return (
+                f"it was given up after {attempt.deaths} workers had died over it; the last one "
+                f"{how}. Where memory is short, use a smaller jobs or per_device_train_batch_size."
+            )
+        self._progress.warn(
+            f"{attempt.job.title}: its worker {how}; another one goes on from the last epoch."
         )
-        with environment(thread_variables(threads) | _device(number)), _out_of_reach():
-            self._process.start()
-        theirs.close()
-        assert self._process.pid is not None, "it was started"
-        self.pid: int = self._process.pid
-
-    def begin(self, attempt: Attempt) -> None:
-        self.attempt = attempt
-        with suppress(OSError):  # it has died, which is heard next
-            self.connection.send_bytes(_pickled(attempt.job))
-
-    def receive(self) -> Any:
-        """The next message; None if it has died."""
-        try:
-            return pickle.loads(self.connection.recv_bytes())
-        except (EOFError, OSError):
-            return None
-
-    def end(self) -> str:
-        """Ends it if it has not ended; says how it did."""
-        self.connection.close()
-        self._process.join(0.2)
-        self._process.terminate()
-        self._process.join(GRACE)
-        self._process.kill()
-        self._process.join()
-        code = self._process.exitcode or 0
-        self._process.close()
-        return _manner(code)
+        self._retries.append(attempt)
+        return None
 
 
-class Pool:
-    """Up to `size` workers at once; a context manager, which ends them."""
+def follow(
+    pool: Pool, queue: JobQueue, context: Context, store: Store
+) -> Iterator[tuple[Job, Any]]:
+    """Runs every job of a queue in a pool, and yields each with its result.
 
-    def __init__(self, size: int, bundle: Path, folder: Path, threads: int) -> None:
-        self._size, self._needs = size, (bundle, folder, threads)
-        self._workers: list[Worker] = []
-
-    def __enter__(self) -> "Pool":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for worker in self._workers:
-            worker.end()
-
-    def employ(self, waiting: Waiting) -> bool:
-        """Gives work to everyone who has none; false if there is nothing left to wait for."""
-        while (worker := self._idle()) is not None or len(self._workers) < self._size:
-            attempt = waiting.next()
-            if attempt is None:
-                break
-            (worker or self._start()).begin(attempt)
-        return any(worker.attempt is not None for worker in self._workers)
-
-    def heard(self) -> list[Worker]:
-        """Waits; the workers of whom there is something to hear."""
-        ready = wait([worker.connection for worker in self._workers])
-        return [worker for worker in self._workers if worker.connection in ready]
-
-    def bury(self, worker: Worker) -> str:
-        """Makes room for another worker; says how this one ended."""
-        self._workers.remove(worker)
-        return worker.end()
-
-    def _idle(self) -> Worker | None:
-        return next((worker for worker in self._workers if worker.attempt is None), None)
-
-    def _start(self) -> Worker:
-        taken = {worker.number for worker in self._workers}
-        number = next(number for number in range(self._size) if number not in taken)
-        worker = Worker(number, *self._needs)
-        self._workers.append(worker)
-        return worker
+    Raises:
+        Exception: what a job raised.
+    """
+    receiver = EventReceiver(context)
+    with context.progress.bar("runs", queue.total) as bar:
+        while pool.dispatch(queue):
+            for attempt, message in pool.poll():
+                job = attempt.job
+                match message:
+                    case Event():
+                        receiver.receive(job.title, message)
+                    case Raised():
+                        raise message.error
+                    case Returned():
+                        bar.advance()
+                        yield job, message.value
+                    case Died():
+                        given_up = queue.retry(attempt, message.how)
+                        if given_up is not None:
+                            bar.advance()
+                            yield job, job.fail(given_up, context, store)
 
 
-def _pickled(job: Job) -> bytes:
-    try:
-        return pickle.dumps(job)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise ConfigError(
-            f"{job.title}: it cannot be sent to another process ({error}). Define its class in a "
-            "module, at the top level, or leave --jobs at 1."
-        ) from None
+def threads_of_each(processes: int) -> int:
+    """The threads of each of several processes, which share the cores that this one may use.
+
+    None gets more than this process has, so OMP_NUM_THREADS limits them as it limits one.
+    """
+    share = usable_cores() // processes
+    return max(1, min(share, torch.get_num_threads()))
 
 
-def _device(number: int) -> dict[str, str]:
-    """The GPU of a worker: each has its own, or they share them out in turn."""
-    count = torch.cuda.device_count()
-    if not count:
-        return {}
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    names = visible.split(",") if visible else [str(index) for index in range(count)]
-    return {"CUDA_VISIBLE_DEVICES": names[number % count]}
+def thread_variables(count: int) -> dict[str, str]:
+    """Environment variables that limit a new process to `count` threads."""
+    return dict.fromkeys(_THREAD_VARIABLES, str(count))
+
+
+def use_threads(count: int) -> None:
+    """Limits this process to `count` threads, in libraries that are loaded and that will be."""
+    os.environ.update(thread_variables(count))
+    threadpool_limits(count)
+    torch.set_num_threads(count)
 
 
 @contextmanager
-def _out_of_reach() -> Iterator[None]:
-    """Processes that are started meanwhile do not see Ctrl-C, which a terminal sends to all.
-
-    They begin with it blocked, since it may come before they can ignore it.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # starting this helper of multiprocessing would unblock it
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Sets variables for the processes that are started while the block runs."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _manner(code: int) -> str:
-    """How a process ended, in words, from its exit code."""
-    if code >= 0:
-        return f"ended with exit code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    hint = "; the system does so when memory runs out" if name == "SIGKILL" else ""
-    return f"was killed ({name}{hint})"
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

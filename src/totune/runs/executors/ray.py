@@ -2,7 +2,10 @@
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from importlib.metadata import version
+from io import BytesIO
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -11,24 +14,14 @@ import numpy as np
 from totune.errors import ConfigError, RunError
 from totune.runs.context import Context
 from totune.runs.executors.base import Executor, Job
-from totune.runs.executors.carrying import mirror, read_files
-from totune.runs.executors.messages import Delivery, Message
-from totune.runs.executors.outcomes import Raised, Result
-from totune.runs.executors.ray_session import (
-    Needs,
-    capacity,
-    check_capacity,
-    connected,
-    has_gpus,
-)
-from totune.runs.executors.ray_worker import Assignment, Carried, Keeper
-from totune.runs.executors.shipping import CachePlace, pack
-from totune.runs.executors.threads import threads_of_each
-from totune.runs.executors.waiting import Attempt, Waiting
+from totune.runs.executors.pool import Attempt, Died, JobQueue, follow, threads_of_each
+from totune.runs.executors.ray_session import Needs, capacity, check_capacity, connected, has_gpus
+from totune.runs.executors.ray_worker import Keeper
+from totune.runs.executors.transfer import Event, Raised, Returned, Snapshot, mirror, read_files
 from totune.runs.store import Store
 
 GRACE = 5.0  # seconds that interrupted workers have to end
-POLL = 0.5  # seconds between two looks at what workers have said
+POLL_SECONDS = 0.5
 _DEATHS = {
     "WorkerCrashedError": "died",
     "NodeDiedError": "died with its machine",
@@ -37,7 +30,7 @@ _DEATHS = {
 PACKAGES = ("totune", "torch", "transformers")  # must be the same on every machine
 
 
-class RayCluster(Executor):
+class RayExecutor(Executor):
     """Jobs as tasks of Ray, each with its share of a machine.
 
     A job works in a folder of its own machine. After every epoch its checkpoint is written into
@@ -50,7 +43,8 @@ class RayCluster(Executor):
             share of this machine's cores among `jobs`.
         gpus_per_run: GPUs that it reserves; None for one, if the cluster has any.
         jobs: how many runs would share this machine.
-        cache: where workers keep frozen features; by default each machine has its own place.
+        cache_dir: where workers keep frozen features; None for each machine's own default.
+        cache_budget: bytes that these may take; None for each machine's own default.
     """
 
     def __init__(
@@ -59,10 +53,12 @@ class RayCluster(Executor):
         cpus_per_run: float | None = None,
         gpus_per_run: float | None = None,
         jobs: int = 1,
-        cache: CachePlace | None = None,
+        cache_dir: Path | None = None,
+        cache_budget: int | None = None,
     ) -> None:
-        self._address, self._cpus, self._gpus = address, cpus_per_run, gpus_per_run
-        self._jobs, self._cache = jobs, cache or CachePlace()
+        self._address, self._gpus = address, gpus_per_run
+        self._cpus = cpus_per_run or threads_of_each(jobs)
+        self._cache = cache_dir, cache_budget
 
     def perform(
         self,
@@ -73,53 +69,26 @@ class RayCluster(Executor):
     ) -> Iterator[tuple[Job, Any]]:
         if not jobs:
             return
-        waiting, deliver = Waiting(jobs, may_begin, context.progress), Delivery(context)
-        cpus = self._cpus or threads_of_each(self._jobs)
-        with (
-            connected(self._address, cpus) as ray,
-            context.progress.bar("runs", len(jobs)) as bar,
-        ):
+        queue = JobQueue(jobs, may_begin, context.progress)
+        with connected(self._address, self._cpus) as ray:
             gpus = float(has_gpus(ray)) if self._gpus is None else self._gpus
-            needs = Needs(cpus, gpus)
+            needs = Needs(self._cpus, gpus)
             check_capacity(ray, needs)
-            with _Crew(ray, needs, pack(context, self._cache), store) as crew:
-                while crew.employ(waiting):
-                    for attempt, said in crew.heard():
-                        if isinstance(said, Message):
-                            deliver(attempt.job, said)
-                            continue
-                        for done in _settle(attempt, said, waiting, context, store):
-                            bar.advance()
-                            yield done
+            with closing(RayPool(ray, needs, Snapshot(context, *self._cache), store)) as pool:
+                yield from follow(pool, queue, context, store)
 
 
-def _settle(
-    attempt: Attempt, said: Any, waiting: Waiting, context: Context, store: Store
-) -> Iterator[tuple[Job, Any]]:
-    """Acts on how an attempt ended; gives the job if that ended it."""
-    job = attempt.job
-    match said:
-        case Raised():
-            raise said.error
-        case Result(value=Carried() as carried):
-            if job.folder is not None:
-                mirror(carried.files, store.folder / job.folder)
-            yield job, carried.value
-        case str() as how:
-            given_up = waiting.again(attempt, how)
-            if given_up is not None:
-                yield job, job.fail(given_up, context, store)
-        case dict() as found:
-            raise ConfigError(
-                f"A machine of the Ray cluster has {_listed(found)}, this one "
-                f"{_listed(_versions())}: install the same versions on all."
-            )
+class RayPool:
+    """Jobs as tasks of Ray.
 
+    Args:
+        ray: the package, connected.
+        needs: what each task reserves.
+        snapshot: what the jobs share.
+        store: the study's.
+    """
 
-class _Crew:
-    """The tasks that are under way; a context manager, which ends them."""
-
-    def __init__(self, ray: ModuleType, needs: Needs, bundle: bytes, store: Store) -> None:
+    def __init__(self, ray: ModuleType, needs: Needs, snapshot: Snapshot, store: Store) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         self._ray, self._needs, self._folder = ray, needs, store.folder.resolve()
@@ -127,17 +96,15 @@ class _Crew:
         keeper = ray.remote(Keeper).options(num_cpus=0, max_restarts=-1, scheduling_strategy=here)
         self._keeper = keeper.remote(str(self._folder))
         self._study = uuid.uuid4().hex
-        self._bundle = _put(ray, bundle)
+        self._snapshot = _put(ray, snapshot)
         self._task = _task(ray).options(
             num_cpus=needs.cpus, num_gpus=needs.gpus, max_retries=0, scheduling_strategy="SPREAD"
         )
         self._running: dict[Any, Attempt] = {}
         self._attempts: list[Attempt] = []
 
-    def __enter__(self) -> "_Crew":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Ends the tasks that are under way."""
         running = list(self._running)
         for force in (False, True):  # one that is interrupted still removes its folder
             for reference in running:
@@ -146,65 +113,84 @@ class _Crew:
                 self._ray.wait(running, num_returns=len(running), timeout=GRACE)
         self._ray.kill(self._keeper)
 
-    def employ(self, waiting: Waiting) -> bool:
-        """Sends as many jobs as the machines can hold; false if nothing is left to wait for."""
+    def dispatch(self, queue: JobQueue) -> bool:
         room = max(1, capacity(self._ray, self._needs))
-        while len(self._running) < room and (attempt := waiting.next()) is not None:
+        while len(self._running) < room and (attempt := queue.next()) is not None:
             self._send(attempt)
         return bool(self._running)
 
-    def heard(self) -> Iterator[tuple[Attempt, Any]]:
-        """Waits a little; messages, then how attempts ended, a string if their worker died."""
-        ended, _ = self._ray.wait(list(self._running), num_returns=len(self._running), timeout=POLL)
-        for number, message in self._ray.get(self._keeper.take.remote()):
-            yield self._attempts[number], message
-        for reference in ended:
-            yield self._running.pop(reference), self._end_of(reference)
+    def poll(self) -> Iterator[tuple[Attempt, Event | Returned | Raised | Died]]:
+        """As `Pool.poll`.
 
-    def _end_of(self, reference: Any) -> Any:
+        Raises:
+            ConfigError: if a machine has other versions of packages.
+            RunError: if a worker cannot work.
+        """
+        running = list(self._running)
+        ended, _ = self._ray.wait(running, num_returns=len(running), timeout=POLL_SECONDS)
+        for number, event in self._ray.get(self._keeper.take.remote()):
+            yield self._attempts[number], event
+        for reference in ended:
+            attempt = self._running.pop(reference)
+            yield attempt, self._result(attempt.job, reference)
+
+    def _result(self, job: Job, reference: Any) -> Returned | Raised | Died:
+        """How a task has ended; the files of its job are then in the study's folder."""
         errors = self._ray.exceptions
         try:
-            return self._ray.get(reference)
+            found = self._ray.get(reference)
         except errors.RayTaskError as error:
             raise RunError(f"A worker of the Ray cluster cannot work: {error.cause!r}") from None
         except errors.RayError as error:
             name = type(error).__name__
-            return _DEATHS.get(name, f"was lost ({name})")
+            return Died(_DEATHS.get(name, f"was lost ({name})"))
+        if isinstance(found, dict):
+            raise ConfigError(
+                f"A machine of the Ray cluster has {_listed(found)}, this one "
+                f"{_listed(_versions())}: install the same versions on all."
+            )
+        if isinstance(found, Raised):
+            return found
+        value, files = found.value
+        if job.folder is not None:
+            mirror(files, self._folder / job.folder)
+        return Returned(value)
 
     def _send(self, attempt: Attempt) -> None:
-        if attempt not in self._attempts:
-            self._attempts.append(attempt)
-        job, number = attempt.job, self._attempts.index(attempt)
-        assignment = Assignment(job, number, self._study, self._needs.threads)
+        job, number = attempt.job, len(self._attempts)
+        self._attempts.append(attempt)
+        work = job, number, self._study, self._needs.threads
         folder = None if job.folder is None else self._folder / job.folder
         files = {} if folder is None or not folder.is_dir() else read_files(folder)
         reference = self._task.remote(
             _versions(),
-            self._ray.cloudpickle.dumps(assignment),
-            self._bundle,
+            self._ray.cloudpickle.dumps(work),
+            self._snapshot,
             self._ray.put(files),
             self._keeper,
         )
         self._running[reference] = attempt
 
 
-def _put(ray: ModuleType, bundle: bytes) -> Any:
-    """Lays what the runs share into Ray's object store, once for all machines.
+def _put(ray: ModuleType, snapshot: Snapshot) -> Any:
+    """Puts what the jobs share into Ray's object store, once for all machines.
 
     Raises:
         ConfigError: if it is too large for it.
     """
+    file = BytesIO()
+    snapshot.save(file)
     try:
-        return ray.put(np.frombuffer(bundle, dtype=np.uint8))
+        return ray.put(np.frombuffer(file.getbuffer(), dtype=np.uint8))
     except (ray.exceptions.ObjectStoreFullError, ray.exceptions.OutOfDiskError):
         raise ConfigError(
-            f"Ray's object store has no room for what the runs share, {len(bundle) / 1e6:,.0f} MB "
+            f"Ray's object store has no room for what the runs share, {file.tell() / 1e6:,.0f} MB "
             "of encoder and data: start its machines with a larger --object-store-memory."
         ) from None
 
 
 def _task(ray: ModuleType) -> Any:
-    """The task: says what is installed if that is not the same, else does a job.
+    """The task: returns what is installed if that is not the same, else does a job.
 
     A function within a function travels as code, so it also begins where totune is missing.
     """

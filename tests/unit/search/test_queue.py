@@ -1,6 +1,8 @@
 """A search that several processes share: the budget is that of all, and the dead are replaced."""
 
+import math
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import optuna
@@ -12,10 +14,9 @@ from totune.ranges import Floats
 from totune.runs.context import Context
 from totune.runs.store import Store
 from totune.search import queue
-from totune.search.budget import Budget
-from totune.search.queue import ALIVE, Queue
-from totune.search.sampling import SeededSampler, distribution_of
-from totune.search.searching import search
+from totune.search.queue import HEARTBEAT, SearchBudget, TrialQueue
+from totune.search.search import search
+from totune.search.space import SeededSampler, distribution_of
 from totune.search.storage import opened
 
 
@@ -29,7 +30,7 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/shared.db"
 
 
-def queue_of(url: str, kept: optuna.storages.RDBStorage, trials: int) -> Queue:
+def queue_of(url: str, kept: optuna.storages.RDBStorage, trials: int) -> TrialQueue:
     """One process's view of a search over one option."""
     study = optuna.create_study(
         storage=kept,
@@ -38,7 +39,7 @@ def queue_of(url: str, kept: optuna.storages.RDBStorage, trials: int) -> Queue:
         load_if_exists=True,
     )
     distributions = {"x": distribution_of(Floats(0.0, 1.0))}
-    return Queue(study, kept, Budget(trials=trials), distributions, shared=True)
+    return TrialQueue(study, kept, SearchBudget(trials=trials), distributions, shared=True)
 
 
 FACTS = {"seconds": 1.0}
@@ -46,9 +47,9 @@ FACTS = {"seconds": 1.0}
 
 def test_a_shared_search_is_the_same_search(context: Context, url: str, tmp_path: Path) -> None:
     """Whoever joins when it has ended trains nothing."""
-    first = search(TF_IDF, context, Store(tmp_path / "a"), Budget(trials=3), 0, url)
-    second = search(TF_IDF, context, Store(tmp_path / "b"), Budget(trials=3), 0, url)
-    alone = search(TF_IDF, context, Store(tmp_path / "c"), Budget(trials=3), 0)
+    first = search(TF_IDF, context, Store(tmp_path / "a"), SearchBudget(trials=3), 0, url)
+    second = search(TF_IDF, context, Store(tmp_path / "b"), SearchBudget(trials=3), 0, url)
+    alone = search(TF_IDF, context, Store(tmp_path / "c"), SearchBudget(trials=3), 0)
     assert first == second
     assert without_times(first) == without_times(alone)
 
@@ -71,19 +72,19 @@ def test_a_trial_too_many_waits_for_a_larger_budget(
     """Another process asks between this one's look and its question."""
     with opened(url) as one, opened(url) as other:
         first, second = queue_of(url, one, 1), queue_of(url, other, 1)
-        looked = Queue._make_room
+        looked = TrialQueue._make_room
 
-        def late(self: Queue) -> bool:
+        def late(self: TrialQueue) -> bool:
             found = looked(self)
-            monkeypatch.setattr(Queue, "_make_room", looked)
+            monkeypatch.setattr(TrialQueue, "_make_room", looked)
             trial = second.ask()
             assert trial is not None
             assert trial.number == 0
-            self._study.enqueue_trial({}, user_attrs={ALIVE: time.time()})
+            self._study.enqueue_trial({}, user_attrs={HEARTBEAT: time.time()})
             second.tell(trial, TrialState.COMPLETE, 0.5, FACTS)
             return found
 
-        monkeypatch.setattr(Queue, "_make_room", late)
+        monkeypatch.setattr(TrialQueue, "_make_room", late)
         assert first.ask() is None
         assert [trial.state.name for trial in first._all()] == ["COMPLETE", "WAITING"]
         more = queue_of(url, one, 2).ask()
@@ -100,7 +101,7 @@ def test_a_trial_without_a_sign_of_life_is_taken_up_with_its_options(url: str) -
         follower = living.ask()
         assert follower is not None
         assert follower.number == 1  # while the first one may be alive
-        left.set_user_attr(ALIVE, time.time() - queue.GRACE - 1)
+        left.set_user_attr(HEARTBEAT, time.time() - queue.GRACE - 1)
         taken = living.ask()
         assert taken is not None
         assert (taken.number, taken.params) == (0, left.params)
@@ -111,15 +112,15 @@ def test_a_trial_without_a_sign_of_life_is_taken_up_with_its_options(url: str) -
 
 
 def test_who_runs_a_trial_gives_signs_of_life(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "BEAT", 0.01)
+    monkeypatch.setattr(queue, "HEARTBEAT_SECONDS", 0.01)
     with opened(url) as kept:
         own = queue_of(url, kept, 1)
         trial = own.ask()
         assert trial is not None
-        trial.set_user_attr(ALIVE, 0.0)
+        trial.set_user_attr(HEARTBEAT, 0.0)
         with own.running(trial):
             deadline = time.time() + 30
-            while own._all()[0].user_attrs[ALIVE] == 0.0:
+            while own._all()[0].user_attrs[HEARTBEAT] == 0.0:
                 assert time.time() < deadline
                 time.sleep(0.01)
 
@@ -140,3 +141,31 @@ def test_a_process_waits_for_trials_that_others_run(
         monkeypatch.setattr(queue.time, "sleep", sleep)
         assert second.ask() is None
         assert len(waited) == 1
+
+
+@pytest.mark.parametrize("taken", [[], [1.0] * 20, [None]])
+def test_a_number_of_trials_is_that_many(taken: Sequence[float | None]) -> None:
+    assert SearchBudget(trials=8).covers(taken) == 8
+
+
+@pytest.mark.parametrize(
+    ("taken", "count"),
+    [
+        ([], math.inf),
+        ([100.0], 1),
+        ([4.0, 4.0], math.inf),
+        ([4.0, 4.0, 2.0, 5.0], 3),
+        ([4.0, None, 7.0], 3),
+        ([4.0, 7.0, 7.0], 2),
+        ([None, None], math.inf),
+    ],
+)
+def test_a_time_ends_with_the_trial_that_uses_it_up(
+    taken: Sequence[float | None], count: float
+) -> None:
+    assert SearchBudget(seconds=10.0).covers(taken) == count
+
+
+def test_a_budget_as_plain_data() -> None:
+    assert SearchBudget(trials=3).to_json() == {"trials": 3}
+    assert SearchBudget(seconds=60.0).to_json() == {"seconds": 60.0}

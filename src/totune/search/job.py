@@ -1,21 +1,20 @@
 """The searches of a study: one per member, and the members that their winners make."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from totune.errors import ConfigError
 from totune.runs.config import Candidate
 from totune.runs.context import Context
-from totune.runs.executors.base import Executor, Here, Job
+from totune.runs.executors.base import Executor, Job, SerialExecutor
 from totune.runs.store import Store
-from totune.search import outcomes
-from totune.search.budget import Budget
-from totune.search.folder import database_path, write_search
-from totune.search.records import SearchRecord
-from totune.search.searching import search
+from totune.search.queue import SearchBudget
+from totune.search.records import SearchRecord, write_search
+from totune.search.search import describe_score, search
 from totune.search.space import label_of, space_of
-from totune.search.storage import opened
-from totune.search.wording import tell_end
+from totune.search.storage import database_path, opened
+from totune.strategies.base import Strategy
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class SearchJob(Job):
     """
 
     member: Candidate
-    budget: Budget
+    budget: SearchBudget
     seed: int
     storage: str | None
 
@@ -49,7 +48,7 @@ def search_members(
     members: Sequence[Candidate],
     context: Context,
     store: Store,
-    budget: Budget,
+    budget: SearchBudget,
     seed: int,
     storage: str | None = None,
     executor: Executor | None = None,
@@ -93,15 +92,52 @@ def search_members(
         with opened(database_path(store.folder)):
             pass  # its tables are made once, before several processes look for them
     found: dict[str, SearchRecord] = {}
-    for _, record in (executor or Here()).perform(jobs, context, store):
+    for _, record in (executor or SerialExecutor()).perform(jobs, context, store):
         if record is None:
             continue
         write_search(store.folder, record)
-        context.progress.say(tell_end(record))
+        context.progress.say(describe_search(record))
         found[record.strategy] = record
-    return [_winner(member, found.get(member.label)) for member in named]
+    return [_winner(member, found.get(member.label), context) for member in named]
 
 
-def _winner(member: Candidate, record: SearchRecord | None) -> Candidate:
-    won = None if record is None else outcomes.winner(record)
-    return member if won is None else replace(member, options={**member.options, **won.options})
+def _winner(member: Candidate, record: SearchRecord | None, context: Context) -> Candidate:
+    """The member with the options that won.
+
+    One that the search left where the rule of the data puts it stays unset, so that it remains the
+    rule's in the records of its runs, and is decided anew for a part of the rows.
+    """
+    if record is None or record.winner is None:
+        return member
+    winner = replace(member, options={**member.options, **record.winner.options})
+    made = winner.create(context.facts)
+    if isinstance(made, Strategy):
+        for name in record.winner.options:
+            others = {key: value for key, value in winner.options.items() if key != name}
+            unset = replace(winner, options=others)
+            if name in unset.by_rule(made, context.facts) and unset.create(context.facts) == made:
+                winner = unset
+    return winner
+
+
+def describe_search(search: SearchRecord) -> str:
+    """The result of a search, in a line."""
+    count = len(search.trials)
+    said = f"{search.strategy}: {count} trial{'' if count == 1 else 's'} on dev"
+    won, first = search.winner, search.defaults
+    if won is None:
+        return f"{said}, none with a score; it runs with its defaults"
+    usual = (
+        "" if first is None else f"{describe_score(search.metric, first.score)} with the defaults"
+    )
+    if won.number == 0:
+        return f"{said}; {search.metric} {usual}, which no other options beat"
+    best = f"{describe_score(search.metric, won.score)} with {_options(won.options)}"
+    return f"{said}; {search.metric} {', '.join(filter(None, [usual, best]))}"
+
+
+def _options(options: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in options.items()
+    )

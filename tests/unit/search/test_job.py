@@ -17,11 +17,13 @@ from totune.progress import Progress
 from totune.runs.config import Candidate
 from totune.runs.context import Context
 from totune.runs.executors.base import Executor, Job
+from totune.runs.run import configure
 from totune.runs.store import Store
-from totune.search.budget import Budget
-from totune.search.findings import read_searches
-from totune.search.winners import SearchJob, search_members
-from totune.search.wording import tell_end, tell_trial
+from totune.search.job import SearchJob, describe_search, search_members
+from totune.search.queue import SearchBudget
+from totune.search.records import read_searches
+from totune.search.search import describe_trial
+from totune.strategies.fine_tuning import FineTuning
 
 
 class Fake(Executor):
@@ -58,7 +60,8 @@ def test_winners_make_the_members_under_their_labels(context: Context, tmp_path:
     ]
     won = {"last-k": {"k": 3}, "words": {"C": 2.0}, "fine-tuning": {"head.dropout": 0.3}}
     executor = Fake(won)
-    found = search_members(members, context, Store(tmp_path), Budget(trials=4), 7, None, executor)
+    budget = SearchBudget(trials=4)
+    found = search_members(members, context, Store(tmp_path), budget, 7, None, executor)
     assert found == [
         Candidate("last-k", {"learning_rate": 1e-4, "k": 3}, "last-k"),
         Candidate("majority"),
@@ -69,6 +72,24 @@ def test_winners_make_the_members_under_their_labels(context: Context, tmp_path:
     assert [job.title for job in executor.jobs] == titles
     assert {job.seed for job in executor.jobs} == {7}
     assert sorted(search.strategy for search in read_searches(tmp_path)) == sorted(won)
+
+
+def test_what_a_search_left_to_the_rule_is_named_in_the_records(
+    context: Context, tmp_path: Path
+) -> None:
+    member = Candidate("fine-tuning", {"warmup_ratio": 0.2})
+    rule = member.create(context.facts)
+    assert isinstance(rule, FineTuning)
+    other = rule.num_train_epochs + 1
+    options = {"learning_rate": rule.learning_rate, "num_train_epochs": other, "head.dropout": 0.3}
+    executor, budget = Fake({"fine-tuning": options}), SearchBudget(trials=4)
+    winners = search_members([member], context, Store(tmp_path), budget, 0, None, executor)
+    [run] = configure(winners, [0], context)
+    assert run.method == replace(rule, num_train_epochs=other)
+    assert run.config.head["options"]["dropout"] == 0.3
+    named = set(run.config.by_rule)
+    assert "learning_rate" in named
+    assert not {"num_train_epochs", "warmup_ratio", "dropout"} & named
 
 
 def test_a_search_that_kills_its_workers_leaves_the_options(
@@ -83,7 +104,7 @@ def test_a_search_that_kills_its_workers_leaves_the_options(
     context = replace(context, progress=Progress())
     context.progress.warn = heard.append  # type: ignore[method-assign]
     members = [Candidate("tf-idf", {"ngrams": 2}, "words"), Candidate("majority")]
-    store, budget = Store(tmp_path), Budget(trials=4)
+    store, budget = Store(tmp_path), SearchBudget(trials=4)
     found = search_members(members, context, store, budget, 0, None, Deadly({}))
     assert found == members
     assert read_searches(tmp_path) == []
@@ -94,13 +115,16 @@ def test_a_search_that_kills_its_workers_leaves_the_options(
 def test_searches_are_done_here_and_written(context: Context, tmp_path: Path) -> None:
     context = replace(context, progress=type(context.progress)())
     members = [TF_IDF, replace(FEATURES, options={**FEATURES.options, "head.dropout": 0.1})]
-    found = search_members(members, context, Store(tmp_path), Budget(trials=2), 0)
+    found = search_members(members, context, Store(tmp_path), SearchBudget(trials=2), 0)
     records = {search.strategy: search for search in read_searches(tmp_path)}
     for member, winner in zip(members, found, strict=True):
         record = records[winner.label]
-        assert winner.options == {**member.options, **record.winner.options}
+        assert record.winner is not None
+        searched = replace(winner, options={**member.options, **record.winner.options})
+        assert winner.create(context.facts) == searched.create(context.facts)
+        assert winner.head_options == searched.head_options
         assert record.budget == {"trials": 2}
-        assert tell_end(record) in told(context)
+        assert describe_search(record) in told(context)
     path = tmp_path / "search" / "tf-idf.json"
     assert json.loads(path.read_text(encoding="utf-8")) == records["tf-idf"].to_json()
 
@@ -109,14 +133,14 @@ def test_a_search_whose_trials_all_failed_leaves_the_defaults(
     context: Context, tmp_path: Path
 ) -> None:
     member = Candidate("last-k", {"k": 9})
-    (found,) = search_members([member], context, Store(tmp_path), Budget(trials=1), 0)
+    (found,) = search_members([member], context, Store(tmp_path), SearchBudget(trials=1), 0)
     assert found.options == {"k": 9}
 
 
 def test_several_processes_to_a_run_cannot_search(context: Context, tmp_path: Path) -> None:
     shared = replace(context, devices=cast(Any, SimpleNamespace(world=2)))
     with pytest.raises(ConfigError, match="Search without torchrun"):
-        search_members([TF_IDF], shared, Store(tmp_path), Budget(trials=2), 0)
+        search_members([TF_IDF], shared, Store(tmp_path), SearchBudget(trials=2), 0)
 
 
 @pytest.mark.parametrize(
@@ -135,21 +159,21 @@ def test_several_processes_to_a_run_cannot_search(context: Context, tmp_path: Pa
 )
 def test_a_trial_in_words(changes: dict[str, Any], of: int | None, said: str) -> None:
     ended = replace(trial(4, 0.813), **changes)
-    assert tell_trial(ended, trial(2, 0.9), of, "accuracy") == said
+    assert describe_trial(ended, trial(2, 0.9), of, "accuracy") == said
 
 
 def test_a_search_in_words() -> None:
     won = replace(trial(1, 0.875), options={"learning_rate": 0.00123456, "schedule": "linear"})
     better = record_of([trial(0, 0.75), won])
-    assert tell_end(better) == (
+    assert describe_search(better) == (
         "fine-tuning: 2 trials on dev; accuracy 75.0 with the defaults, 87.5 with "
         "learning_rate 0.00123, schedule linear"
     )
     usual = record_of([trial(0, 0.75), trial(1, 0.5)])
-    assert tell_end(usual) == (
+    assert describe_search(usual) == (
         "fine-tuning: 2 trials on dev; accuracy 75.0 with the defaults, which no other options beat"
     )
     hopeless = record_of([trial(0, None)])
-    assert tell_end(hopeless) == (
+    assert describe_search(hopeless) == (
         "fine-tuning: 1 trial on dev, none with a score; it runs with its defaults"
     )

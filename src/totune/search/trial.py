@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from optuna import Trial, TrialPruned
@@ -15,40 +15,33 @@ from totune.runs.callbacks import Callback
 from totune.runs.config import Candidate, RunConfig
 from totune.runs.context import Context
 from totune.runs.run import configure
-from totune.search.folder import checkpoint_path
-from totune.search.records import State
+from totune.search.records import FOLDER, State, TrialRecord
 from totune.training.history import EpochRecord
 
 FAULTS = (TotuneError, RuntimeError, ValueError, MemoryError)  # of a trial, as of a run
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a trial ended; the fields are those of a `TrialRecord`."""
-
-    state: State
-    score: float | None = None
-    curve: list[float] = field(default_factory=list)
-    seconds: float = 0.0
-    error: str = ""
 
 
 class Pruner(Callback):
     """Reports the best dev score so far after each epoch, and ends a trial that is hopeless.
 
     Args:
-        trial: told of every epoch.
+        trial: gets a report of every epoch.
         metric: the dev metric that is searched on.
-        reported: how many epochs it has been told of before it was interrupted.
+        reported: how many epochs were reported before an interruption.
+
+    Attributes:
+        curve: the dev score after each epoch.
+        seconds: wall time of the epochs.
     """
 
     def __init__(self, trial: Trial, metric: str, reported: int = 0) -> None:
-        self._trial, self._metric, self._reported = trial, metric, reported
+        self.trial = trial
+        self._metric, self._reported = metric, reported
         self.curve: list[float] = []
         self.seconds = 0.0
 
     def on_epoch_end(self, config: RunConfig, epoch: EpochRecord) -> None:
-        """Looks at an epoch; what was decided before an interruption is not decided again.
+        """Reports an epoch; what was decided before an interruption is not decided again.
 
         Raises:
             TrialPruned: if the trial is to end.
@@ -56,40 +49,43 @@ class Pruner(Callback):
         self.curve.append(epoch.dev[self._metric])
         self.seconds += epoch.seconds
         if len(self.curve) > self._reported:
-            self._trial.report(best_of(self.curve, self._metric), step=len(self.curve) - 1)
-        if len(self.curve) >= self._reported and self._trial.should_prune():
+            self.trial.report(best_of(self.curve, self._metric), step=len(self.curve) - 1)
+        if len(self.curve) >= self._reported and self.trial.should_prune():
             raise TrialPruned
 
-    def outcome(self, state: State, kept: float | None = None) -> Outcome:
-        """The trial's; its score is that of the epoch it kept, or of its best if it was pruned."""
-        score = best_of(self.curve, self._metric) if kept is None else kept
-        return _scored(state, score, self.curve, self.seconds)
 
-
-def attempt(member: Candidate, pruner: Pruner, seed: int, context: Context, study: Path) -> Outcome:
+def run_trial(
+    member: Candidate, pruner: Pruner, seed: int, context: Context, study: Path
+) -> TrialRecord:
     """Trains and scores a member; looks at train and dev alone.
 
     Args:
         member: with the options that are tried.
-        pruner: told of every epoch.
+        pruner: of the trial.
         seed: of initialisation and data order.
         context: what the study shares; frozen features come from its cache.
         study: the folder in which the state of an interrupted trial lies.
 
     Returns:
-        What it came to; a fault of the trial itself is an outcome, too.
+        How it ended; a fault of the trial itself is a record, too.
     """
-    began = time.perf_counter()
+    began, metric = time.perf_counter(), context.settings.metric
+    state: State = "complete"
+    score, error = math.nan, ""
     try:
-        return _train(member, pruner, seed, replace(context, callback=pruner), study)
+        score, seconds = _train(member, pruner, seed, replace(context, callback=pruner), study)
     except TrialPruned:
-        return pruner.outcome("pruned")
-    except FAULTS as error:
-        kind = "" if isinstance(error, TotuneError) else f"{type(error).__name__}: "
-        seconds = time.perf_counter() - began
-        return Outcome("failed", None, pruner.curve, seconds, f"{kind}{error}")
+        state, score, seconds = "pruned", best_of(pruner.curve, metric), pruner.seconds
+    except FAULTS as fault:
+        kind = "" if isinstance(fault, TotuneError) else f"{type(fault).__name__}: "
+        error, seconds = f"{kind}{fault}", time.perf_counter() - began
     finally:
         context.cache.release()
+    number, options, curve = pruner.trial.number, dict(pruner.trial.params), pruner.curve
+    if math.isfinite(score):
+        return TrialRecord(number, options, state, score, curve, seconds)
+    error = error or "its dev score is not a number."
+    return TrialRecord(number, options, "failed", None, curve, seconds, error=error)
 
 
 def best_of(scores: Sequence[float], metric: str) -> float:
@@ -99,22 +95,24 @@ def best_of(scores: Sequence[float], metric: str) -> float:
     return max(numbers, key=lambda score: sign * score, default=math.nan)
 
 
-def _train(member: Candidate, pruner: Pruner, seed: int, context: Context, study: Path) -> Outcome:
+def _train(
+    member: Candidate, pruner: Pruner, seed: int, context: Context, study: Path
+) -> tuple[float, float]:
+    """The dev score of the epoch that is kept, and the seconds without those of frozen features."""
     [run] = configure([member], [seed], context)
     if isinstance(run.method, Baseline):
         return _fit_baseline(run.config, run.method, context)
-    checkpoint = checkpoint_path(study, run.fingerprint)
+    checkpoint = study / FOLDER / "checkpoints" / f"{run.fingerprint}.pt"
     try:
         history = run.fit(context, checkpoint).history
     except (TrialPruned, *FAULTS):
         checkpoint.unlink(missing_ok=True)
         raise
     checkpoint.unlink(missing_ok=True)
-    kept = history.epochs[history.best].dev[context.settings.metric]
-    return pruner.outcome("complete", kept)
+    return history.epochs[history.best].dev[context.settings.metric], pruner.seconds
 
 
-def _fit_baseline(config: RunConfig, baseline: Baseline, context: Context) -> Outcome:
+def _fit_baseline(config: RunConfig, baseline: Baseline, context: Context) -> tuple[float, float]:
     data, task, metric = context.dataset, context.task, context.settings.metric
     began, filling = time.perf_counter(), context.cache.seconds
     embed = context.embed if baseline.needs_encoder else None
@@ -122,11 +120,4 @@ def _fit_baseline(config: RunConfig, baseline: Baseline, context: Context) -> Ou
     fitted = baseline.fit(data.train, targets, task, config.seeds["init"], embed)
     predictions = task.predictions(fitted.outputs(data.dev), data.dev.counts)
     score = task.evaluate(task.targets(data.dev.labels or ()), predictions)[metric]
-    seconds = time.perf_counter() - began - (context.cache.seconds - filling)
-    return _scored("complete", score, [], seconds)
-
-
-def _scored(state: State, score: float, curve: list[float], seconds: float) -> Outcome:
-    if math.isfinite(score):
-        return Outcome(state, score, curve, seconds)
-    return Outcome("failed", None, curve, seconds, "its dev score is not a number.")
+    return score, time.perf_counter() - began - (context.cache.seconds - filling)

@@ -14,11 +14,11 @@ from totune.registry import options_of
 from totune.runs.config import Candidate, RunConfig
 from totune.runs.context import Context
 from totune.runs.store import Store
-from totune.search import searching, trying
-from totune.search.budget import Budget
-from totune.search.queue import Queue
+from totune.search import search as searching
+from totune.search import trial as trying
+from totune.search.queue import SearchBudget, TrialQueue
 from totune.search.records import SearchRecord
-from totune.search.searching import search
+from totune.search.search import search
 from totune.training.history import EpochRecord
 from totune.training.trainer import Trainer
 
@@ -38,7 +38,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 @pytest.fixture(scope="module")
 def whole(context: Context, store: Store) -> SearchRecord:
     """A search that nothing disturbed."""
-    return search(FEATURES, context, store, Budget(trials=TRIALS), seed=3)
+    return search(FEATURES, context, store, SearchBudget(trials=TRIALS), seed=3)
 
 
 def test_a_search_tries_the_defaults_and_then_others(whole: SearchRecord) -> None:
@@ -82,7 +82,7 @@ def test_frozen_features_are_computed_once_for_all_trials(
 
 def test_every_trial_is_told_with_the_best_so_far(tmp_path: Path, context: Context) -> None:
     context = replace(context, progress=type(context.progress)())
-    search(TF_IDF, context, Store(tmp_path), Budget(trials=2), seed=0)
+    search(TF_IDF, context, Store(tmp_path), SearchBudget(trials=2), seed=0)
     first, second = told(context)
     assert first.startswith("trial 1/2: ")
     assert second.startswith("trial 2/2: ")
@@ -96,10 +96,10 @@ def no_training(*_: object) -> None:
 def test_what_was_searched_before_is_not_trained_again(
     whole: SearchRecord, context: Context, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "attempt", no_training)
-    again = search(FEATURES, context, store, Budget(trials=TRIALS), seed=3)
+    monkeypatch.setattr(searching, "run_trial", no_training)
+    again = search(FEATURES, context, store, SearchBudget(trials=TRIALS), seed=3)
     assert again == whole
-    fewer = search(FEATURES, context, store, Budget(trials=3), seed=3)
+    fewer = search(FEATURES, context, store, SearchBudget(trials=3), seed=3)
     assert fewer.trials == whole.trials[:3]
 
 
@@ -120,23 +120,27 @@ def test_other_settings_are_another_search(
     seed: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(searching, "attempt", no_training)
+    monkeypatch.setattr(searching, "run_trial", no_training)
     with pytest.raises(AssertionError, match="something is trained"):
-        search(member, context, store, Budget(trials=1), seed)
+        search(member, context, store, SearchBudget(trials=1), seed)
 
 
 class Killed(BaseException):
     """Stands for the end of the process, which cleans nothing up."""
 
 
-def ask_killed(self: Queue, real: Callable[[Queue], Trial | None] = Queue.ask) -> Trial | None:
+def ask_killed(
+    self: TrialQueue, real: Callable[..., Trial | None] = TrialQueue.ask
+) -> Trial | None:
     trial = real(self)
     if trial is not None and trial.number == 3:
         raise Killed
     return trial
 
 
-def tell_killed(self: Queue, trial: Trial, *rest: object, real: Callable[..., None] = Queue.tell):
+def tell_killed(
+    self: TrialQueue, trial: Trial, *rest: object, real: Callable[..., None] = TrialQueue.tell
+):
     if trial.number == 3:
         raise Killed
     real(self, trial, *rest)
@@ -146,7 +150,7 @@ def epoch_killed(before: bool) -> Callable[..., None]:
     real = trying.Pruner.on_epoch_end
 
     def on_epoch_end(self: trying.Pruner, config: RunConfig, record: EpochRecord) -> None:
-        last = self._trial.number == 3 and record.epoch == 2
+        last = self.trial.number == 3 and record.epoch == 2
         if last and before:
             raise Killed
         real(self, config, record)
@@ -159,12 +163,12 @@ def epoch_killed(before: bool) -> Callable[..., None]:
 @pytest.mark.parametrize(
     ("place", "killer"),
     [
-        pytest.param((Queue, "ask"), ask_killed, id="when it was asked for"),
+        pytest.param((TrialQueue, "ask"), ask_killed, id="when it was asked for"),
         pytest.param(
             (trying.Pruner, "on_epoch_end"), epoch_killed(True), id="before an epoch was told"
         ),
         pytest.param((trying.Pruner, "on_epoch_end"), epoch_killed(False), id="after it was told"),
-        pytest.param((Queue, "tell"), tell_killed, id="when it had ended"),
+        pytest.param((TrialQueue, "tell"), tell_killed, id="when it had ended"),
     ],
 )
 def test_a_killed_search_ends_as_if_it_had_not_been(
@@ -175,10 +179,10 @@ def test_a_killed_search_ends_as_if_it_had_not_been(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store, budget = Store(tmp_path), Budget(trials=TRIALS)
+    store, budget = Store(tmp_path), SearchBudget(trials=TRIALS)
     with monkeypatch.context() as patch:
         patch.setattr(*place, killer)
-        patch.setattr(Queue, "_put_back", lambda *_: None)
+        patch.setattr(TrialQueue, "_put_back", lambda *_: None)
         with pytest.raises(Killed):
             search(FEATURES, context, store, budget, seed=3)
     began: list[int] = []
@@ -191,15 +195,15 @@ def test_a_killed_search_ends_as_if_it_had_not_been(
     monkeypatch.setattr(Trainer, "_epoch", epoch)
     again = search(FEATURES, context, store, budget, seed=3)
     assert without_times(again) == without_times(whole)
-    assert began[0] == (2 if killer.__name__ == "epoch" else 0)
+    assert began[0] == (2 if killer.__name__ == "on_epoch_end" else 0)
 
 
 def test_tpe_goes_on_where_it_was(context: Context, tmp_path: Path) -> None:
     """From trial 10 on, what is tried follows from the trials before it."""
     store, once = Store(tmp_path / "parts"), Store(tmp_path / "once")
     for trials in (10, 12, 14):
-        parts = search(TF_IDF, context, store, Budget(trials=trials), seed=1)
-    at_once = search(TF_IDF, context, once, Budget(trials=14), seed=1)
+        parts = search(TF_IDF, context, store, SearchBudget(trials=trials), seed=1)
+    at_once = search(TF_IDF, context, once, SearchBudget(trials=14), seed=1)
     assert without_times(parts) == without_times(at_once)
     assert len({str(trial.options) for trial in parts.trials}) > 10
 
@@ -212,15 +216,15 @@ def test_an_interrupted_trial_is_put_back(
 
     store = Store(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(searching, "attempt", interrupted)
+        patch.setattr(searching, "run_trial", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            search(TF_IDF, context, store, Budget(trials=2), seed=0)
-    assert len(search(TF_IDF, context, store, Budget(trials=2), seed=0).trials) == 2
+            search(TF_IDF, context, store, SearchBudget(trials=2), seed=0)
+    assert len(search(TF_IDF, context, store, SearchBudget(trials=2), seed=0).trials) == 2
 
 
 def test_a_trial_with_known_options_repeats_its_numbers(context: Context, tmp_path: Path) -> None:
     member = Candidate("tf-idf", {"C": 1.0})
-    record = search(member, context, Store(tmp_path), Budget(trials=6), seed=0)
+    record = search(member, context, Store(tmp_path), SearchBudget(trials=6), seed=0)
     originals = {trial.options["ngrams"]: trial for trial in reversed(record.trials)}
     assert len(originals) <= 3
     for trial in record.trials:
@@ -241,7 +245,7 @@ def test_a_hopeless_trial_is_ended_early(
         real(self, config, replace(record, dev={**record.dev, "accuracy": next(scored)}))
 
     monkeypatch.setattr(trying.Pruner, "on_epoch_end", on_epoch_end)
-    record = search(FEATURES, context, Store(tmp_path), Budget(trials=5), seed=0)
+    record = search(FEATURES, context, Store(tmp_path), SearchBudget(trials=5), seed=0)
     assert [trial.state for trial in record.trials] == ["complete"] * 4 + ["pruned"]
     hopeless = record.trials[4]
     assert hopeless.curve == [0.1, 0.1]  # the first epoch is never judged
@@ -253,7 +257,7 @@ def test_a_hopeless_trial_is_ended_early(
 def test_where_lower_is_better_the_lowest_score_wins(tmp_path: Path) -> None:
     context = context_of(tmp_path / "cache", "regression")
     context.settings = replace(context.settings, metric="mse")
-    record = search(FEATURES, context, Store(tmp_path / "study"), Budget(trials=5), seed=0)
+    record = search(FEATURES, context, Store(tmp_path / "study"), SearchBudget(trials=5), seed=0)
     complete = [trial for trial in record.trials if trial.state == "complete"]
     assert record.winner.score == min(trial.score or math.inf for trial in complete)
     for trial in record.trials:
@@ -285,7 +289,7 @@ def test_a_failed_trial_is_told_and_does_not_end_the_search(
 
     monkeypatch.setattr(trying, "fit", fit)
     context = replace(context, progress=type(context.progress)())
-    record = search(FEATURES, context, Store(tmp_path), Budget(trials=3), seed=0)
+    record = search(FEATURES, context, Store(tmp_path), SearchBudget(trials=3), seed=0)
     assert [trial.state for trial in record.trials] == ["complete", "failed", "complete"]
     assert (record.trials[1].score, record.trials[1].error) == (None, message)
     assert f"trial 2/3 failed: {message}" in told(context)
@@ -294,16 +298,16 @@ def test_a_failed_trial_is_told_and_does_not_end_the_search(
 def test_a_trial_that_cannot_be_built_is_a_failed_one(context: Context, tmp_path: Path) -> None:
     """The tiny encoder has four layers."""
     member = Candidate("last-k", {"k": 9})
-    record = search(member, context, Store(tmp_path), Budget(trials=1), seed=0)
+    record = search(member, context, Store(tmp_path), SearchBudget(trials=1), seed=0)
     assert "k=9 is outside 1..4" in record.trials[0].error
     assert record.best == 0
 
 
 def test_a_time_allows_the_defaults_at_least(context: Context, tmp_path: Path) -> None:
-    record = search(TF_IDF, context, Store(tmp_path), Budget(seconds=1e-9), seed=0)
+    record = search(TF_IDF, context, Store(tmp_path), SearchBudget(seconds=1e-9), seed=0)
     assert len(record.trials) == 1
     assert record.budget == {"seconds": 1e-9}
-    more = search(TF_IDF, context, Store(tmp_path), Budget(seconds=0.05), seed=0)
+    more = search(TF_IDF, context, Store(tmp_path), SearchBudget(seconds=0.05), seed=0)
     assert more.trials[0] == record.trials[0]
     assert sum(trial.seconds for trial in more.trials[:-1]) < 0.05
     assert sum(trial.seconds for trial in more.trials) >= 0.05
@@ -311,11 +315,11 @@ def test_a_time_allows_the_defaults_at_least(context: Context, tmp_path: Path) -
 
 def test_a_member_without_options_cannot_be_searched(context: Context, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="majority has no option left to search"):
-        search(Candidate("majority"), context, Store(tmp_path), Budget(trials=3), seed=0)
+        search(Candidate("majority"), context, Store(tmp_path), SearchBudget(trials=3), seed=0)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_label_may_hold_what_a_file_name_may_not(context: Context, tmp_path: Path) -> None:
     member = replace(TF_IDF, label="tf/idf: {50%} für ?")
-    record = search(member, context, Store(tmp_path / "a {b}?"), Budget(trials=1), seed=0)
+    record = search(member, context, Store(tmp_path / "a {b}?"), SearchBudget(trials=1), seed=0)
     assert record.strategy == member.label

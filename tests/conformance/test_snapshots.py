@@ -1,6 +1,5 @@
 """Every encoder reaches another process whole: the same fingerprint, and the same states."""
 
-import pickle
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,8 +15,7 @@ from totune.features import FeatureCache
 from totune.inputs.encoded import EncodingOptions
 from totune.progress import Progress
 from totune.runs.context import Context
-from totune.runs.executors.messages import Message
-from totune.runs.executors.shipping import CachePlace, Shipped, pack
+from totune.runs.executors.transfer import Event, Snapshot
 from totune.training.devices import Devices
 from totune.training.trainer import TrainingSettings
 
@@ -40,6 +38,7 @@ def context_of(name: str, cache: Path) -> Context:
         devices=Devices(),
         progress=Progress(),
         split_seed=3,
+        batch_by_rule=True,
     )
 
 
@@ -47,10 +46,10 @@ def context_of(name: str, cache: Path) -> Context:
 def test_what_runs_share_arrives_whole(name: str, tmp_path: Path) -> None:
     context = context_of(name, tmp_path / "ours")
     context.split("train", EncodingOptions())
-    heard: list[Message] = []
-    place = CachePlace(tmp_path / "theirs", 10_000_000)
-    shipped: Shipped = pickle.loads(pack(context, place))
-    other = shipped.unpack(heard.append)
+    sent: list[Event] = []
+    file = tmp_path / "snapshot.pt"
+    Snapshot(context, tmp_path / "theirs", 10_000_000).save(file)
+    other = Snapshot.load(file).restore(sent.append)
     assert other.loaded.encoder.fingerprint() == context.loaded.encoder.fingerprint()
     assert not any(module.training for module in other.loaded.encoder.modules())
     for split in ("train", "dev"):
@@ -60,11 +59,12 @@ def test_what_runs_share_arrives_whole(name: str, tmp_path: Path) -> None:
         assert theirs.pieces.identity == ours.pieces.identity
     rows = context.dataset.dev
     assert np.array_equal(other.embed(rows), context.embed(rows))
-    assert [message.method for message in heard] == ["warn"]  # of dev: train was cut before
+    assert [event.method for event in sent] == ["warn"]  # of dev: train was cut before
     assert (other.dataset, other.task, other.settings) == (
         context.dataset,
         context.task,
         context.settings,
     )
-    assert (other.cache.root, other.cache.budget_bytes) == (place.root, place.budget_bytes)
+    assert (other.cache.root, other.cache.budget_bytes) == (tmp_path / "theirs", 10_000_000)
     assert (other.max_length, other.split_seed, other.precision) == (6, 3, "fp32")
+    assert other.batch_by_rule
