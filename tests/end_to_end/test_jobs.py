@@ -84,7 +84,8 @@ def test_several_processes_come_to_the_numbers_of_one(context: Context, tmp_path
     assert {record.status for record in found} == {"finished"}
     assert results(together.folder) == results(alone.folder)
     assert killer.killed == 2
-    assert sum("was killed (SIGKILL" in text for text in told(context).warned) == 2
+    # The other process may have delivered its result by then, which nobody misses it for.
+    assert 1 <= sum("was killed (SIGKILL" in text for text in told(context).warned) <= 2
     assert [text for text in told(context).said if "continuing after epoch" in text]
     assert not [path for path in together.folder.rglob("*") if "tmp" in path.name]
     assert not list(together.folder.rglob("checkpoint.pt"))

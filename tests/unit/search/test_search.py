@@ -13,9 +13,10 @@ from totune.errors import ConfigError, RunError
 from totune.registry import options_of
 from totune.runs.config import Candidate, RunConfig
 from totune.runs.context import Context
+from totune.runs.run import Run
 from totune.runs.store import Store
 from totune.search import search as searching
-from totune.search import trial as trying
+from totune.search import trial
 from totune.search.queue import SearchBudget, TrialQueue
 from totune.search.records import SearchRecord
 from totune.search.search import search
@@ -147,9 +148,9 @@ def tell_killed(
 
 
 def epoch_killed(before: bool) -> Callable[..., None]:
-    real = trying.Pruner.on_epoch_end
+    real = trial.Pruner.on_epoch_end
 
-    def on_epoch_end(self: trying.Pruner, config: RunConfig, record: EpochRecord) -> None:
+    def on_epoch_end(self: trial.Pruner, config: RunConfig, record: EpochRecord) -> None:
         last = self.trial.number == 3 and record.epoch == 2
         if last and before:
             raise Killed
@@ -165,9 +166,9 @@ def epoch_killed(before: bool) -> Callable[..., None]:
     [
         pytest.param((TrialQueue, "ask"), ask_killed, id="when it was asked for"),
         pytest.param(
-            (trying.Pruner, "on_epoch_end"), epoch_killed(True), id="before an epoch was told"
+            (trial.Pruner, "on_epoch_end"), epoch_killed(True), id="before an epoch was told"
         ),
-        pytest.param((trying.Pruner, "on_epoch_end"), epoch_killed(False), id="after it was told"),
+        pytest.param((trial.Pruner, "on_epoch_end"), epoch_killed(False), id="after it was told"),
         pytest.param((TrialQueue, "tell"), tell_killed, id="when it had ended"),
     ],
 )
@@ -239,12 +240,12 @@ def test_a_hopeless_trial_is_ended_early(
 ) -> None:
     """From trial 4 on the curves are worse than those of the four before."""
     scored = iter([0.9] * 12 + [0.1] * 100)
-    real = trying.Pruner.on_epoch_end
+    real = trial.Pruner.on_epoch_end
 
-    def on_epoch_end(self: trying.Pruner, config: RunConfig, record: EpochRecord) -> None:
+    def on_epoch_end(self: trial.Pruner, config: RunConfig, record: EpochRecord) -> None:
         real(self, config, replace(record, dev={**record.dev, "accuracy": next(scored)}))
 
-    monkeypatch.setattr(trying.Pruner, "on_epoch_end", on_epoch_end)
+    monkeypatch.setattr(trial.Pruner, "on_epoch_end", on_epoch_end)
     record = search(FEATURES, context, Store(tmp_path), SearchBudget(trials=5), seed=0)
     assert [trial.state for trial in record.trials] == ["complete"] * 4 + ["pruned"]
     hopeless = record.trials[4]
@@ -279,15 +280,15 @@ def test_a_failed_trial_is_told_and_does_not_end_the_search(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real, trials = trying.fit, []
+    real, trials = Run.fit, []
 
-    def fit(config: RunConfig, *rest: object) -> object:
-        trials.append(config)
+    def fit(self: Run, *rest: object) -> object:
+        trials.append(self)
         if len(trials) == 2:
             raise fault
-        return real(config, *rest)  # type: ignore[arg-type]
+        return real(self, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(trying, "fit", fit)
+    monkeypatch.setattr(Run, "fit", fit)
     context = replace(context, progress=type(context.progress)())
     record = search(FEATURES, context, Store(tmp_path), SearchBudget(trials=3), seed=0)
     assert [trial.state for trial in record.trials] == ["complete", "failed", "complete"]
