@@ -38,8 +38,9 @@ from totune.data.splits import strata
 from totune.progress import Progress
 from totune.runs.config import Candidate
 from totune.runs.context import Context
-from totune.runs.prepare import Settings, configurations, prepare
+from totune.runs.prepare import configurations, prepare
 from totune.runs.run import build_model, encoding_options_of
+from totune.runs.settings import Settings
 from totune.strategies.base import Strategy
 from totune.strategies.defaults import batch_size
 from totune.study.study import Study

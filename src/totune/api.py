@@ -20,8 +20,9 @@ from totune.runs.execute import (
     tokenize_splits,
 )
 from totune.runs.executors.choice import executor_of
-from totune.runs.prepare import Settings, configurations, prepare
+from totune.runs.prepare import configurations, prepare
 from totune.runs.records import RunRecord
+from totune.runs.settings import Settings
 from totune.runs.store import Store, is_study
 from totune.study.best import save_best, save_run
 from totune.study.describe import describe
@@ -54,7 +55,7 @@ def compare(
         out: the study's folder. What is finished there already is not run again.
         progress: told of everything that goes on; silent by default.
         command: the command line, recorded in the study.
-        **settings: see `totune.runs.prepare.Settings`.
+        **settings: see `totune.runs.settings.Settings`.
 
     Returns:
         The study, with its report written and the recommended model saved in `best/`.
@@ -134,7 +135,7 @@ def train(
         out: the model's folder; an interrupted run continues from its last epoch.
         seed: for initialisation and data order.
         progress: told of everything that goes on.
-        **settings: see `totune.runs.prepare.Settings`.
+        **settings: see `totune.runs.settings.Settings`.
 
     Returns:
         The trained model.

@@ -13,7 +13,7 @@ from tests.end_to_end.commands import ROOT, Ended
 from tests.end_to_end.conftest import Run
 from tests.tiny_data import save_encoder, write_reviews, write_table
 
-from totune.runs.prepare import DEFAULT_STRATEGIES
+from totune.runs.settings import DEFAULT_STRATEGIES
 
 CHEAP = ("--strategies", "tf-idf,feature-extraction", "--num-train-epochs", "3")
 

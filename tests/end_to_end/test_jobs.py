@@ -21,7 +21,8 @@ from totune.runs.context import Context
 from totune.runs.execute import Runs, execute
 from totune.runs.executors import pool
 from totune.runs.executors.processes import Processes
-from totune.runs.prepare import Settings, configurations, prepare
+from totune.runs.prepare import configurations, prepare
+from totune.runs.settings import Settings
 from totune.runs.store import Store
 from totune.training.history import EpochRecord
 

@@ -22,7 +22,8 @@ from totune.runs.execute import execute
 from totune.runs.executors import ray as on_ray
 from totune.runs.executors.ray import RayCluster
 from totune.runs.executors.ray_session import import_ray
-from totune.runs.prepare import Settings, configurations, prepare
+from totune.runs.prepare import configurations, prepare
+from totune.runs.settings import Settings
 from totune.runs.store import Store
 from totune.training.history import EpochRecord
 

@@ -23,9 +23,10 @@ from totune.report.document import Section
 from totune.runs.config import Candidate
 from totune.runs.context import Context
 from totune.runs.execute import Runs, check_plans, execute, tokenize_splits
-from totune.runs.prepare import Settings, configurations, prepare
+from totune.runs.prepare import configurations, prepare
 from totune.runs.records import RunRecord
 from totune.runs.run import build_model
+from totune.runs.settings import Settings
 from totune.runs.store import Store
 from totune.strategies.base import Count, Strategy
 from totune.strategies.coverage import trained_names
@@ -146,7 +147,7 @@ def open_bench(
         analysis: says which strategies and seeds.
         folder: where records are kept.
         progress: told of everything that goes on.
-        **settings: see `totune.runs.prepare.Settings`.
+        **settings: see `totune.runs.settings.Settings`.
 
     Raises:
         TotuneError: as `totune.compare`.

@@ -85,7 +85,7 @@ def _of(study: Path | None) -> dict[str, Any]:
     """Settings of a study that are not the defaults."""
     if study is None:
         return {}
-    from totune.runs.prepare import Settings
+    from totune.runs.settings import Settings
     from totune.runs.store import Store
 
     usual, known = Settings(), {option.name for option in READING_OPTIONS}

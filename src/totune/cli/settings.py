@@ -1,6 +1,6 @@
 """The options of commands that train: one table, read into the settings of `totune.api`.
 
-Names and defaults are those of `totune.runs.prepare.Settings` (a test compares them); it is not
+Names and defaults are those of `totune.runs.settings.Settings` (a test compares them); it is not
 imported here because help should not wait for PyTorch.
 """
 

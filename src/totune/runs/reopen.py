@@ -14,9 +14,10 @@ from totune.progress import Progress
 from totune.registry import build
 from totune.runs.config import RunConfig
 from totune.runs.context import Context
-from totune.runs.prepare import Settings, prepare
+from totune.runs.prepare import prepare
 from totune.runs.records import RunRecord, StudyInfo
 from totune.runs.run import TRAINED, build_model
+from totune.runs.settings import Settings
 from totune.runs.store import Store
 from totune.strategies.base import STRATEGIES, Strategy
 from totune.tasks.base import task_from_json

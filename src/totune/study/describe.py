@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from totune import machine
 from totune.runs.context import Context
 from totune.runs.execute import Runs
-from totune.runs.prepare import Settings
 from totune.runs.records import StudyInfo
+from totune.runs.settings import Settings
 
 
 def describe(

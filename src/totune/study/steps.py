@@ -18,8 +18,9 @@ from totune.runs.config import Candidate
 from totune.runs.context import Context
 from totune.runs.execute import Runs
 from totune.runs.executors.base import Executor
-from totune.runs.prepare import Settings, configurations
+from totune.runs.prepare import configurations
 from totune.runs.records import RunRecord, StudyInfo
+from totune.runs.settings import Settings
 from totune.runs.store import Store, is_study
 from totune.study.study import BEST
 from totune.tracking import Tracking

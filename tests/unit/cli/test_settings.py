@@ -12,7 +12,7 @@ from totune.cli.app import app
 from totune.cli.settings import COMMON_OPTIONS, STUDY_OPTIONS, read_settings, takes
 from totune.errors import ConfigError
 from totune.registry import build
-from totune.runs.prepare import Settings
+from totune.runs.settings import Settings
 
 MEMBER_OPTIONS = {"learning_rate", "num_train_epochs", "warmup_ratio", "weight_decay"}
 DEFAULTS = {option.name: option.default for option in STUDY_OPTIONS}

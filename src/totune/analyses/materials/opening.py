@@ -10,9 +10,10 @@ from totune.analyses.materials.states import States
 from totune.progress import Progress
 from totune.registry import build
 from totune.runs.context import Context
-from totune.runs.prepare import Settings, prepare
+from totune.runs.prepare import prepare
 from totune.runs.records import RunRecord
 from totune.runs.reopen import FinishedRun, finished_runs, reopen
+from totune.runs.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def open_data(
         study: a study's folder; its settings hold unless named in `settings`.
         strategies: of the study, whose models are looked into; all if empty.
         progress: told of everything that goes on.
-        **settings: see `totune.runs.prepare.Settings`.
+        **settings: see `totune.runs.settings.Settings`.
 
     Raises:
         TotuneError: as `totune.compare`; `ConfigError` if the study is of other data or of another

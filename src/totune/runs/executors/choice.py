@@ -5,7 +5,7 @@ from totune.runs.executors.processes import Processes
 from totune.runs.executors.ray import RayCluster
 from totune.runs.executors.ray_session import import_ray
 from totune.runs.executors.shipping import CachePlace
-from totune.runs.prepare import Settings
+from totune.runs.settings import Settings
 
 
 def executor_of(settings: Settings) -> Executor:
