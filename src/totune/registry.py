@@ -162,6 +162,7 @@ def setting(
     *,
     metavar: str | None = None,
     typed: Typed | None = None,
+    flag: str = "",
     noun: str = "",
     unit: str = "",
     **limits: float,
@@ -174,12 +175,13 @@ def setting(
         panel: heading that the command line lists it under; empty if it has no option there.
         metavar: how the command line's help writes its value.
         typed: notation in which a person types a value that Python gives as a list or a number.
+        flag: name of the command line's option where it has another one.
         noun: what its values are ("a precision"), for messages about unknown ones.
         unit: what a number counts, for messages about limits.
         **limits: `gt`, `ge`, `lt` or `le`: what the value must be above, at least, below, at most.
     """
     about = {"description": description, "panel": panel, "metavar": metavar, "typed": typed}
-    metadata = {**about, "noun": noun, "unit": unit, "limits": limits}
+    metadata = {**about, "flag": flag, "noun": noun, "unit": unit, "limits": limits}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -201,7 +203,8 @@ class DeclaredSettings:
     """
 
     def __post_init__(self) -> None:
-        for name, adapter in _adapters(type(self)).items():
+        settings: type = type(self)
+        for name, adapter in _adapters(settings).items():
             try:
                 object.__setattr__(self, name, adapter.validate_python(getattr(self, name)))
             except ValidationError:  # `faults` says so
@@ -223,14 +226,15 @@ class DeclaredSettings:
 
     def _fault(self, name: str) -> tuple[str, bool] | None:
         """What is wrong with one value, and whether its type is right."""
-        value, declared = getattr(self, name), self.__dataclass_fields__[name].metadata  # type: ignore[attr-defined]
-        choices = choices_of(type(self), name)
+        settings: type = type(self)
+        value, declared = getattr(self, name), settings.__dataclass_fields__[name].metadata  # type: ignore[attr-defined]
+        choices = choices_of(settings, name)
         if choices and value is not None and value not in choices:
             noun = declared["noun"]
             what = f"not {noun}" if noun else "not known"
             return f"{name}={value!r} is {what}. {did_you_mean(str(value), choices)}", True
         try:
-            _adapters(type(self))[name].validate_python(value)
+            _adapters(settings)[name].validate_python(value)
         except ValidationError as error:
             messages = dict.fromkeys(fault["msg"] for fault in error.errors())
             return f"{name}={value!r}: {' or '.join(messages)}.", False

@@ -122,7 +122,7 @@ class LabelCost(Analysis[Bench]):
         if not kept:
             raise ConfigError(
                 f"None of the sizes {', '.join(map(str, self.sizes))} fits: there are {most:,} "
-                f"training rows, and at least {least} are needed. Name others with --sizes."
+                f"training rows, and at least {least} are needed. Name others with `sizes`."
             )
         for size in sorted(asked - set(kept)):
             progress.say(

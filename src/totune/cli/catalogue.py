@@ -9,7 +9,10 @@ import typing
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from totune.registry import Registry
+from totune.extraction.settings import ExtractionSettings
+from totune.pretraining.settings import PretrainingSettings
+from totune.registry import DeclaredSettings, Registry, limit_text
+from totune.runs.settings import Settings
 
 PLUGINS = ("strategies", "heads", "baselines", "tasks", "analyses")
 KINDS = (*PLUGINS, "encoders", "recipes")
@@ -72,6 +75,32 @@ def encoder_entries() -> list[Entry]:
     return aliases + types + words
 
 
+def setting_entries() -> list[Entry]:
+    """What the Python calls take as keyword arguments, from the declarations."""
+    calls: dict[str, type[DeclaredSettings]] = {
+        "Settings of totune.compare and totune.train": Settings,
+        "Settings of totune.extract_features": ExtractionSettings,
+        "Settings of totune.pretraining": PretrainingSettings,
+    }
+    return [
+        Entry("settings", call, _summary(settings), tuple(_settings(settings)))
+        for call, settings in calls.items()
+    ]
+
+
+def _settings(settings: type[DeclaredSettings]) -> Iterator[Option]:
+    hints = typing.get_type_hints(settings)
+    for field in dataclasses.fields(settings):  # type: ignore[arg-type]
+        limit = limit_text(field.metadata)
+        summary = field.metadata["description"] + (f" Must be {limit}." if limit else "")
+        yield Option(field.name, type_text(hints[field.name]), _default(field), summary)
+
+
+def _summary(member: type) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
+
+
 def recipe_entries() -> list[Entry]:
     """The tables and figures that `totune reproduce` runs."""
     from totune.recipes.recipe import load_recipe, recipe_names
@@ -88,10 +117,9 @@ def find_registry(kind: str) -> Registry[Any]:
 
 def describe(kind: str, name: str, member: type) -> Entry:
     """A member as data, from its dataclass fields and the docstrings of its class and bases."""
-    summary = (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
     wanted = [one for want in getattr(member, "wants", ()) for one in _SUITS[want]]
     suits = dict.fromkeys([*wanted, *getattr(member, "tasks", ())])
-    return Entry(kind, name, summary, tuple(_options(member)), tuple(suits))
+    return Entry(kind, name, _summary(member), tuple(_options(member)), tuple(suits))
 
 
 def _options(member: type) -> Iterator[Option]:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from totune.cli.options import Json, examples
+from totune.cli.options import Json, examples, parse_assignments
 from totune.cli.output import emit, show_table
-from totune.cli.parsing import parse_assignments
 from totune.errors import ConfigError
 
 if TYPE_CHECKING:

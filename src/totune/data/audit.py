@@ -48,13 +48,13 @@ def _check_variety(train: Examples, task: TaskName, source: str) -> None:
         what = f"{noun}, {only!r}" if isinstance(only, str) else f"{noun}, {only}"
         raise DataError(
             f"{source}: all {len(train):,} usable train rows have one {what}; there is nothing to "
-            "learn. Is it the right --label column?"
+            "learn. Is it the right `label` column?"
         )
     if task == "classification" and len(counts) == len(train) > 2:
         raise DataError(
             f"{source}: the {len(train):,} usable train rows have {len(counts):,} different "
-            "labels, so no class repeats. Is it the right --label column? For scores, say --task "
-            "regression."
+            "labels, so no class repeats. Is it the right `label` column? For scores, say "
+            "`task='regression'`."
         )
 
 

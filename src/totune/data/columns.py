@@ -105,7 +105,7 @@ def require(table: Table, name: str, option: str) -> list[Cell]:
     """
     if name not in table.columns:
         raise DataError(
-            f"{table.source} has no column {name!r} (--{option}). "
+            f"{table.source} has no column {name!r} (`{option}`). "
             f"{did_you_mean(name, table.columns).replace('Known:', 'Its columns:')}"
         )
     return table.columns[name]
@@ -123,7 +123,7 @@ def resolve(table: Table, column: str, option: str) -> str:
         return column
     if not 1 <= int(column) <= len(names):
         raise DataError(
-            f"{table.source} has no column {column} (--{option}): it has "
+            f"{table.source} has no column {column} (`{option}`): it has "
             f"{counted(len(names), 'column')}, counted from 1 ({', '.join(names)})."
         )
     return names[int(column) - 1]
@@ -173,10 +173,10 @@ def _find_texts(
             return both
     if not texts:
         lists = [name for name, p in found.items() if p.listed]
-        tagging = f" Lists ({', '.join(lists)}) are read with --task tagging." if lists else ""
+        tagging = f" Lists ({', '.join(lists)}) are read with `task='tagging'`." if lists else ""
         raise DataError(
             f"{table.source} has no column that looks like text. "
-            f"Name one with --text. Its columns: {', '.join(table.columns)}.{tagging}"
+            f"Name one with `text`. Its columns: {', '.join(table.columns)}.{tagging}"
         )
     partners = [p for p in texts if pair is not None and _are_sides(p.words, found[pair].words)]
     return max(partners or texts, key=_text_score).name, pair
@@ -229,7 +229,7 @@ def _find_label(table: Table, found: Mapping[str, Profile], texts: tuple[str, st
     if not ranked:
         raise DataError(
             f"{table.source} has no column that looks like labels (values that repeat, or scores) "
-            f"beside the text. Name one with --label. Its columns: {', '.join(table.columns)}."
+            f"beside the text. Name one with `label`. Its columns: {', '.join(table.columns)}."
         )
     return ranked[0]
 
@@ -293,4 +293,4 @@ def _rivals(what: str, option: str, names: Sequence[str]) -> list[str]:
         return []
     shown = ", ".join(repr(name) for name in names[:_MAX_RIVALS])
     more = f" and {len(names) - _MAX_RIVALS} more" if len(names) > _MAX_RIVALS else ""
-    return [f"Other columns that could hold {what}: {shown}{more}; name one with --{option}."]
+    return [f"Other columns that could hold {what}: {shown}{more}; name one with `{option}`."]

@@ -125,8 +125,8 @@ def _labels(table: Table, columns: Columns) -> list[Label | None]:
         shown = next((cell for cell in cells if cell), "nothing")
         raise DataError(
             f"{table.source}: regression needs numbers, but column {columns.label!r} holds none "
-            f"(the first value is {shown[:40]!r}). Name another with --label, or --task "
-            "classification."
+            f"(the first value is {shown[:40]!r}). Name another with `label`, or choose "
+            "`task='classification'`."
         )
     return labels
 

@@ -139,5 +139,5 @@ def _undecodable(content: bytes, path: Path, encoding: str, at: int) -> str:
     return (
         f"{path} is not {encoding.upper()}: line {line:,} holds byte 0x{content[at]:02X} "
         f"(byte {at + 1:,} of the unpacked file). Name its encoding, for example "
-        f"--encoding windows-1252, which would read it as {guess!r}."
+        f"`encoding='windows-1252'`, which would read it as {guess!r}."
     )

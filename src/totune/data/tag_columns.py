@@ -46,7 +46,7 @@ def find_tagging(
     if task is None and (found is None or not _speaks_for_tagging(table, lists, named, found[0])):
         return None
     if named["pair"] is not None:
-        raise DataError("Tagging reads single sentences: --pair cannot be used with it.")
+        raise DataError("Tagging reads single sentences: `pair` cannot be used with it.")
     if found is None:
         raise _misfit(table, lists, named)
     words, tags, *_ = found
@@ -60,7 +60,7 @@ def refuse_lists(table: Table, label: str, task: TaskName) -> None:
     if label in list_columns(table):
         raise DataError(
             f"{table.source}: column {label!r} holds lists, which are no labels for {task}. "
-            "Are words tagged? Then say --task tagging. If not, name another column with --label."
+            "Are words tagged? Then say `task='tagging'`. If not, name another column with `label`."
         )
 
 
@@ -128,7 +128,7 @@ def _misfit(table: Table, lists: Mapping[str, ListColumn], named: Named) -> Data
         name = named[option]
         if name is not None and name not in lists:
             return DataError(
-                f"{table.source}: column {name!r} (--{option}) holds no lists of {what}; tagging "
+                f"{table.source}: column {name!r} (`{option}`) holds no lists of {what}; tagging "
                 f"needs rows such as {_EXAMPLE}, or a CoNLL file."
             )
     if not lists:
@@ -138,6 +138,6 @@ def _misfit(table: Table, lists: Mapping[str, ListColumn], named: Named) -> Data
         )
     return DataError(
         f"{table.source} has no columns of words and of as many tags. Its columns of lists: "
-        f"{', '.join(lists)}. Name them with --text and --label, and check that the lists of each "
+        f"{', '.join(lists)}. Name them with `text` and `label`, and check that the lists of each "
         "row are of one length."
     )

@@ -32,7 +32,7 @@ def extract_tagged(table: Table, columns: Columns) -> Extracted:
     if all(own is None for own in tags):
         raise DataError(
             f"{table.source}: column {columns.label!r} holds no lists of tags. Name another with "
-            "--label."
+            "`label`."
         )
     check_lengths(table, columns, sentences, tags)
     broken = [at for at, words in enumerate(sentences) if words is None and cells[at]]

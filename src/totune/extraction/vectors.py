@@ -82,7 +82,7 @@ class Embedder:
         largest = float(np.abs(numbers).max(initial=0))
         if largest > float(np.finfo(np.float16).max):
             raise RunError(
-                f"A vector holds {largest:,.0f}, and float16 ends at 65,504: use --dtype float32."
+                f"A vector holds {largest:,.0f}, and float16 ends at 65,504: use `dtype='float32'`."
             )
         return numbers.astype(np.float16)
 

@@ -71,7 +71,7 @@ def prepare(data: str | Path, settings: ExtractionSettings, out: Path, progress:
     devices = Devices()
     if devices.world > 1:
         raise ConfigError(
-            "Features are computed by one process; --executor ray spreads them over several."
+            "Features are computed by one process; `executor='ray'` spreads them over several."
         )
     corpus = open_corpus(data, settings.text, settings.pair, settings.keep, settings.encoding)
     for note in corpus.notes:
@@ -109,5 +109,5 @@ def _check_encoder(loaded: Loaded, settings: ExtractionSettings, corpus: Corpus)
     if corpus.columns.pair is not None:
         raise ConfigError(
             f"An encoder of type {kind} reads the texts of a pair apart: extract each column with "
-            "--text."
+            "`text`."
         )

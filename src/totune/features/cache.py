@@ -241,7 +241,7 @@ class FeatureCache:
         self._progress.say(
             f"The features of {job.description} ({format_size(job.layout.nbytes)}) do not fit the "
             f"cache's budget of {format_size(self.budget_bytes)}: they are computed again in every "
-            "epoch, with the same results. Give it more with --cache-budget."
+            "epoch, with the same results. Give it more with `cache_budget`."
         )
 
     def _warn_of_disk(self, job: Job, fault: OSError) -> None:

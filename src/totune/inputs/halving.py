@@ -79,5 +79,5 @@ def single_does_not_fit(length: int) -> RunError:
     """The fault that no smaller batch can mend."""
     return RunError(
         f"a single row of {length} word pieces does not fit into memory, so no batch size would "
-        "help. Use a smaller --max-length, --precision bf16 or a smaller encoder."
+        "help. Use a smaller `max_length`, `precision='bf16'` or a smaller encoder."
     )

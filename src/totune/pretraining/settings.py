@@ -1,88 +1,92 @@
 """How a language model is pretrained, apart from what it is and what it reads."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from totune.errors import ConfigError
-from totune.pretraining.presets import Training
+from totune.registry import DeclaredSettings, setting
+
+if TYPE_CHECKING:
+    from totune.pretraining.presets import Training
+
+TRAINING, BUDGET, MACHINE = "Training", "How long", "Machine"
 
 
 @dataclass(frozen=True)
-class PretrainingSettings:
+class PretrainingSettings(DeclaredSettings):
     """What can be chosen; None is what the preset says.
 
     The end is the first of `max_steps`, `max_words` and `max_seconds` that are given; if none is,
     the text is read once. The rate rises, then falls linearly to zero at the end.
-
-    Attributes:
-        vocab_size: word pieces, or words of the softmax.
-        max_length: pieces or words of a row, what frames them included.
-        batch_size: rows of an optimizer step, over all processes.
-        gradient_accumulation_steps: parts that a step is computed in, to need less memory.
-        short_length: pieces of a row in the first part of the training (bert); a step then reads
-            more rows, about as many pieces.
-        short_ratio: share of the training that reads such rows.
-        learning_rate: at its peak.
-        warmup_ratio: share of the training in which the rate rises.
-        weight_decay: decoupled, of matrices.
-        max_grad_norm: gradients are clipped to this norm.
-        max_steps: optimizer steps.
-        max_words: words to read, told apart by white space; also how much of the corpus is used.
-        max_seconds: of training, evaluations included.
-        eval_steps: steps between two evaluations; None for a tenth of the training.
-        seed: of initialisation, order and masks.
-        precision: "auto", "bf16" or "fp32".
     """
 
-    vocab_size: int | None = None
-    max_length: int | None = None
-    batch_size: int | None = None
-    gradient_accumulation_steps: int = 1
-    short_length: int | None = None
-    short_ratio: float = 0.8
-    learning_rate: float | None = None
-    warmup_ratio: float = 0.06
-    weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
-    max_steps: int | None = None
-    max_words: int | None = None
-    max_seconds: float | None = None
-    eval_steps: int | None = None
-    seed: int = 0
-    precision: str = "auto"
+    max_words: int | None = setting(
+        None,
+        "Words to read; whole documents are used until there are so many. A smaller text is read "
+        "several times.",
+        BUDGET,
+        gt=0,
+    )
+    max_steps: int | None = setting(None, "Optimizer steps.", BUDGET, gt=0)
+    max_seconds: float | None = setting(
+        None,
+        "Time to train, as 90s, 20m or 1h30m. If there is no limit, the text is read once.",
+        BUDGET,
+        metavar="DURATION",
+        typed="duration",
+        flag="max_time",
+        gt=0,
+    )
+    eval_steps: int | None = setting(
+        None, "Steps between evaluations; a tenth of the whole.", BUDGET, gt=0
+    )
+    vocab_size: int | None = setting(
+        None, "Word pieces (bert), words of the softmax (elmo).", TRAINING, gt=0
+    )
+    max_length: int | None = setting(
+        None, "Word pieces (bert) or words (elmo) of a row.", TRAINING, gt=0
+    )
+    batch_size: int | None = setting(
+        None, "Rows of an optimizer step, over all devices.", TRAINING, gt=0
+    )
+    learning_rate: float | None = setting(
+        None, "Peak rate; the preset's if not named.", TRAINING, gt=0
+    )
+    warmup_ratio: float = setting(
+        0.06, "Share of the training with a rising rate.", TRAINING, ge=0, lt=1
+    )
+    weight_decay: float = setting(0.01, "Decoupled weight decay.", TRAINING, ge=0)
+    max_grad_norm: float = setting(1.0, "Gradients are clipped to this norm.", TRAINING, gt=0)
+    seed: int = setting(0, "Of initial weights, order and masks.", TRAINING, ge=0)
+    gradient_accumulation_steps: int = setting(
+        1,
+        "Parts that a step is computed in, to need less memory; numbers stay the same.",
+        MACHINE,
+        gt=0,
+    )
+    precision: Literal["auto", "bf16", "fp32"] = setting(
+        "auto", "auto, bf16 or fp32.", MACHINE, noun="a precision"
+    )
+    short_length: int | None = setting(
+        None,
+        "Pieces of a row in the first part of the training (bert), which learns faster from short "
+        "rows; the preset's if not named.",
+        TRAINING,
+        gt=0,
+    )
+    short_ratio: float = setting(
+        0.8, "Share of the training that reads short rows.", TRAINING, ge=0, lt=1
+    )
 
     def check(self) -> None:
         """Raises `ConfigError` with every value that cannot be."""
-        faults = [
-            f"{name}={value!r} must be greater than 0."
-            for name, value in asdict(self).items()
-            if name in _POSITIVE and value is not None and not value > 0
-        ]
-        faults += [
-            f"{name}={value!r} must be from 0 to below 1."
-            for name, value in (
-                ("warmup_ratio", self.warmup_ratio),
-                ("short_ratio", self.short_ratio),
-            )
-            if not 0 <= value < 1
-        ]
-        faults += [
-            f"{name}={value!r} must not be negative."
-            for name, value in (("weight_decay", self.weight_decay), ("seed", self.seed))
-            if value < 0
-        ]
+        faults = self.faults()
         if faults:
             raise ConfigError(faults)
 
-    def fitted(self, training: Training) -> "PretrainingSettings":
+    def fitted(self, training: "Training") -> "PretrainingSettings":
         """With a preset's values where none was chosen."""
         chosen: dict[str, Any] = {
             name: value for name, value in asdict(training).items() if getattr(self, name) is None
         }
         return replace(self, **chosen)
-
-
-_POSITIVE = frozenset(
-    "vocab_size max_length short_length batch_size gradient_accumulation_steps learning_rate "
-    "max_grad_norm max_steps max_words max_seconds eval_steps".split()
-)

@@ -160,7 +160,7 @@ def check_candidates(members: Sequence[Candidate]) -> list[Strategy | Baseline]:
 
 
 def assign_options(members: Sequence[Candidate], settings: Mapping[str, Any]) -> list[Candidate]:
-    """Distributes `--set` values: `NAME` to all members that have it, `MEMBER.NAME` to one.
+    """Distributes `options`: `NAME` to all members that have it, `MEMBER.NAME` to one.
 
     What is said to one member holds against what is said to all, whatever their order.
 

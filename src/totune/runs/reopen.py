@@ -117,7 +117,7 @@ def finished_runs(
     if len(kept) < len(runs):
         progress.warn(
             f"The weights of {len(runs) - len(kept)} of {len(runs)} runs were not kept, so they "
-            "are left out. totune compare --keep-weights all keeps those of every seed."
+            "are left out. A study with `keep_weights='all'` keeps those of every seed."
         )
     return kept
 

@@ -103,7 +103,7 @@ def build_model(
         raise ConfigError(
             f"{strategy.label}: beside what it inserts, the encoder has room for "
             f"{model.encoder.max_length} word pieces, and inputs may have {context.max_length}. "
-            f"Use --max-length {model.encoder.max_length}."
+            f"Use `max_length={model.encoder.max_length}`."
         )
     return model, strategy.plan(model)
 
@@ -124,7 +124,7 @@ def check_pairs(head: Head, wants: InputKind, has_pairs: bool, pair_encoding: Pa
     if reads_pairs and not has_pairs:
         raise ConfigError(
             f"head {head.name!r} compares two texts, and this data has one per row: name the "
-            "second with --pair, or use another head."
+            "second with `pair`, or use another head."
         )
     if wants == "pooled-pair" and pair_encoding == "joint":
         raise ConfigError(

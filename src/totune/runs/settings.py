@@ -74,10 +74,14 @@ class Settings(DeclaredSettings):
     search_trials: int | None = setting(
         None,
         "Trials of the search on dev for each strategy's options; none are searched if not named.",
+        flag="search",
         ge=1,
     )
     search_seconds: float | None = setting(
-        None, "Seconds of training for each strategy's search, instead of a number of trials.", gt=0
+        None,
+        "Seconds of training for each strategy's search, instead of a number of trials.",
+        flag="search",
+        gt=0,
     )
     search_storage: str | None = setting(
         None,
@@ -140,7 +144,9 @@ class Settings(DeclaredSettings):
     )
     head: str = setting("linear", "The task network on top.", TRAINING)
     options: Mapping[str, Any] = setting(
-        {}, "Options of strategies and of the head, as NAME, STRATEGY.NAME or head.NAME."
+        {},
+        "Options of strategies and of the head, as NAME, STRATEGY.NAME or head.NAME.",
+        flag="set",
     )
     per_device_train_batch_size: int | None = setting(
         None,
@@ -293,7 +299,7 @@ class Settings(DeclaredSettings):
         unused = [name for name in given if getattr(self, name) is not None]
         if unused:
             faults.append(
-                f'{", ".join(unused)}: of use on a Ray cluster alone; add `executor="ray"`.'
+                f"{', '.join(unused)}: of use on a Ray cluster alone; add `executor='ray'`."
             )
         return faults
 
@@ -302,7 +308,7 @@ class Settings(DeclaredSettings):
         if self.address is not None and self.address.startswith("ray://"):
             faults.append(
                 f"address={self.address!r} is of a client that is no part of the cluster: run "
-                'totune on one of its machines, with `address="auto"`.'
+                "totune on one of its machines, with `address='auto'`."
             )
         own_file = self.search_storage is None or self.search_storage.startswith("sqlite")
         if self.searches and own_file:

@@ -25,5 +25,5 @@ def _read(path: Path) -> SearchRecord:
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ConfigError(
             f"{path} cannot be read as a search of this version ({error}). Remove it, or search "
-            "again with --search."
+            "again with `search_trials`."
         ) from None

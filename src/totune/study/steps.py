@@ -43,9 +43,9 @@ def open_study(out: str | Path, encoder: str) -> Store:
     if best.is_symlink():
         raise ConfigError(
             f"{best} is a link to {best.readlink()}, and models are not written through links. "
-            "Remove the link, or name another folder with --out."
+            "Remove the link, or name another folder with `out`."
         )
-    check_model_folder(best, option="the folder")
+    check_model_folder(best, setting="best")
     check_reports(folder)
     if encoder not in ALIASES:
         check_input_stays(encoder, best)
@@ -74,7 +74,7 @@ def check_folder(store: Store, info: StudyInfo) -> None:
     if others:
         raise ConfigError(
             f"{store.folder} holds a study of {' and '.join(others)}. "
-            "Choose another folder with --out."
+            "Choose another folder with `out`."
         )
 
 
@@ -83,7 +83,7 @@ def say_positive(context: Context) -> None:
     positive = context.task.positive
     if positive is not None:
         context.progress.say(
-            f"F1 is that of the class {positive!r} (--positive-label names the class)."
+            f"F1 is that of the class {positive!r} (`positive_label` names the class)."
         )
 
 

@@ -310,16 +310,16 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path):
 def test_what_cannot_be_read_is_told_with_its_remedy(tmp_path: Path, genres: Path):
     with pytest.raises(DataError, match=r"Did you mean .*genres\.csv"):
         read(tmp_path / "genre.csv")
-    with pytest.raises(DataError, match=r"no column 'kind' \(--by\)"):
+    with pytest.raises(DataError, match=r"no column 'kind' \(`by`\)"):
         read(genres, text="sentence1", by="kind")
     numbers = write_table(tmp_path / "numbers.csv", ("x", "y"), [("1", "2"), ("3", "4")])
-    with pytest.raises(DataError, match="Name it with --text"):
+    with pytest.raises(DataError, match="Name it with `text`"):
         read(numbers)
     many = write_table(tmp_path / "many.csv", ("a", "b"), [("t", f"v{at}") for at in range(60)])
     with pytest.raises(DataError, match="has 60 different values"):
         read(many, text="a", by="b")
     (tmp_path / "a.txt").write_text("one", encoding="utf-8")
-    with pytest.raises(ConfigError, match="--by genre splits a table"):
+    with pytest.raises(ConfigError, match="`by` genre splits a table"):
         read(tmp_path / "a.txt", by="genre")
 
 

@@ -15,7 +15,7 @@ from totune.analyses.drawing.information_section import information_figure
 from totune.analyses.materials.opening import open_data
 from totune.analyses.materials.states import States
 from totune.analyses.mutual_information import MutualInformation
-from totune.cli.parsing import parse_assignments
+from totune.cli.options import parse_assignments
 from totune.errors import ConfigError, DataError
 from totune.information import Edge, NearestNeighbours
 from totune.progress import Progress

@@ -103,7 +103,7 @@ def test_title_beside_text_is_said() -> None:
         table(title=sentences("t"), text=sentences("x"), label=cycle("ab"))
     )
     assert columns.text == "text"
-    assert "Other columns that could hold texts: 'title'; name one with --text." in notes
+    assert "Other columns that could hold texts: 'title'; name one with `text`." in notes
 
 
 def test_unspaced_writing_is_text() -> None:
@@ -121,8 +121,8 @@ def test_short_texts_are_found_by_name() -> None:
 @pytest.mark.parametrize(
     ("option", "name", "message"),
     [
-        ("label", "lable", r"no column 'lable' \(--label\)\. Did you mean 'label'\?"),
-        ("text", "body", r"no column 'body' \(--text\)\. Its columns: label, text"),
+        ("label", "lable", r"no column 'lable' \(`label`\)\. Did you mean 'label'\?"),
+        ("text", "body", r"no column 'body' \(`text`\)\. Its columns: label, text"),
         ("pair", "tex", r"Did you mean 'text'\? Its columns: label, text"),
     ],
 )
@@ -137,12 +137,12 @@ def test_a_column_has_one_purpose() -> None:
 
 
 def test_no_text_column_is_an_error() -> None:
-    with pytest.raises(DataError, match=r"looks like text.*--text.*columns: id, label"):
+    with pytest.raises(DataError, match=r"looks like text.*`text`.*columns: id, label"):
         find_columns(table(id=cycle("123"), label=cycle("ab")))
 
 
 def test_no_label_column_is_an_error() -> None:
-    with pytest.raises(DataError, match=r"looks like labels.*--label.*columns: id, text"):
+    with pytest.raises(DataError, match=r"looks like labels.*`label`.*columns: id, text"):
         find_columns(table(id=[str(i) for i in range(20)], text=sentences("x")))
 
 
@@ -213,6 +213,6 @@ def test_a_column_that_is_called_by_a_number_comes_first() -> None:
 def test_a_number_beyond_the_columns_is_refused(number: str) -> None:
     two = table(verdict=cycle("ab"), review=sentences("x"))
     with pytest.raises(
-        DataError, match=rf"no column {number} \(--text\): it has 2 columns.*review"
+        DataError, match=rf"no column {number} \(`text`\): it has 2 columns.*review"
     ):
         find_columns(two, text=number)

@@ -88,7 +88,7 @@ def test_a_wrong_encoding_names_file_line_byte_and_remedy(tmp_path: Path) -> Non
         decode(content, Path("a.csv"), None)
     message = str(raised.value)
     assert "a.csv is not UTF-8: line 3 holds byte 0xE9 (byte 22" in message
-    assert "--encoding windows-1252" in message
+    assert "`encoding='windows-1252'`" in message
     assert "café" in message
     assert "café" in decode(content, Path("a.csv"), "latin-1")
 

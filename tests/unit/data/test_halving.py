@@ -67,7 +67,7 @@ def test_later_batches_stay_halved() -> None:
 
 def test_a_single_row_that_does_not_fit_is_told() -> None:
     lengths = np.array([3, 480, 4])
-    with pytest.raises(RunError, match=r"single row of 480 word pieces.*--max-length.*--precision"):
+    with pytest.raises(RunError, match=r"single row of 480 word pieces.*`max_length`.*`precision="):
         in_halves([np.array([1, 0, 2])], room_for(0, [], []), lengths)
 
 

@@ -80,7 +80,7 @@ def test_train_learns_phrases_and_dev_is_of_sentences(tmp_path: Path) -> None:
     assert data.columns == Columns("sentence", "label", document="tree")
     assert set(data.dev.texts) == {f"Film {number} is {mood(number)}" for number in range(30, 40)}
     assert len(set(data.train.texts)) == len(data.train) > 30
-    assert "Other columns that could hold labels: 'polarity'; name one with --label." in data.notes
+    assert "Other columns that could hold labels: 'polarity'; name one with `label`." in data.notes
     assert data.notes[0] == (
         f"Train holds {len(data.train)} different phrases of sentiment trees, 30 of them whole "
         "sentences; dev and test are whole sentences alone."

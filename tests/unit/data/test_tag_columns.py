@@ -43,7 +43,7 @@ def test_what_else_could_be_tags_is_said() -> None:
     assert notes == [
         "Words are read from 'tokens', tags from 'tags', documents from 'doc_id'; the task is "
         "tagging.",
-        "Other columns that could hold tags: 'pos'; name one with --label.",
+        "Other columns that could hold tags: 'pos'; name one with `label`.",
     ]
 
 
@@ -89,12 +89,12 @@ def test_lists_of_one_item_are_not_taken_for_sentences() -> None:
         (
             {"text": ["a b c d"] * 20, "tags": NER},
             {"task": "tagging", "text": "text"},
-            r"column 'text' \(--text\) holds no lists of words",
+            r"column 'text' \(`text`\) holds no lists of words",
         ),
         (
             {"tokens": WORDS, "tags": ["x"] * 20},
             {"task": "tagging", "label": "tags"},
-            r"column 'tags' \(--label\) holds no lists of tags",
+            r"column 'tags' \(`label`\) holds no lists of tags",
         ),
         (
             {"tokens": WORDS, "tags": [["O"]] * 20},
@@ -104,12 +104,12 @@ def test_lists_of_one_item_are_not_taken_for_sentences() -> None:
         (
             {"tokens": WORDS, "tags": [["O"]] * 20},
             {},
-            r"no column that looks like text.*Lists \(tokens, tags\) are read with --task tagging",
+            r"no column that looks like text.*\(tokens, tags\) are read with `task='tagging'`",
         ),
         (
             {"tokens": WORDS, "tags": NER, "other": ["x"] * 20},
             {"task": "tagging", "pair": "other"},
-            "--pair cannot be used",
+            "`pair` cannot be used",
         ),
         (
             {"text": ["some text here"] * 20, "tags": NER},

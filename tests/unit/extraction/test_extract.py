@@ -96,7 +96,7 @@ def test_half_precision(run: Extract, encoder: Path, kind: str):
 def test_a_number_beyond_half_precision_is_no_infinity(run: Extract, monkeypatch: Any):
     numbers = vectors.Job.numbers
     monkeypatch.setattr(vectors.Job, "numbers", lambda *given: numbers(*given) * 1e6)
-    with pytest.raises(RunError, match="float16 ends at 65,504: use --dtype float32"):
+    with pytest.raises(RunError, match="float16 ends at 65,504: use `dtype='float32'`"):
         run(dtype="float16")
 
 
@@ -312,7 +312,7 @@ def test_texts_that_are_cut_are_counted(run: Extract):
     long = sum(len(text.split()) > 6 for text in TEXTS)
     assert found.facts["truncated"] == long
     assert told.warned[-1].startswith(f"{long} of 25 rows (")
-    assert told.warned[-1].endswith("8 word pieces and were cut; --max-length raises the limit.")
+    assert told.warned[-1].endswith("8 word pieces and were cut; `max_length` raises the limit.")
 
 
 def test_every_fault_of_the_settings_is_told_at_once():

@@ -29,4 +29,4 @@ def test_a_file_of_another_shape_is_one_clear_message(tmp_path: Path, text: str)
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"fine-tuning\.json cannot be read as a search") as found:
         read_searches(tmp_path)
-    assert "Remove it, or search again with --search." in str(found.value)
+    assert "Remove it, or search again with `search_trials`." in str(found.value)

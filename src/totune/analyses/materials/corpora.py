@@ -104,7 +104,7 @@ def read_corpora(sources: Sequence[str], reading: Reading, progress: Progress) -
     found = (_read(*both, reading, progress) for both in zip(sources, names, strict=True))
     corpora = list(chain.from_iterable(found))
     if reading.by is not None and all(isinstance(corpus.texts, _Lines) for corpus in corpora):
-        raise ConfigError(f"--by {reading.by} splits a table, and there is none among the data.")
+        raise ConfigError(f"`by` {reading.by} splits a table, and there is none among the data.")
     return corpora
 
 
@@ -178,7 +178,7 @@ def _read(source: str, name: str, reading: Reading, progress: Progress) -> list[
 def _dataset(source: str, name: str, reading: Reading) -> Corpus:
     if reading.by is not None:
         raise ConfigError(
-            f"--by {reading.by} splits one table, and {source} holds several. Name the file."
+            f"`by` {reading.by} splits one table, and {source} holds several. Name the file."
         )
     data = load_dataset(source, text=reading.text, pair=reading.pair, encoding=reading.encoding)
     rows = chain.from_iterable(data.splits().values())
@@ -195,8 +195,8 @@ def _text_columns(table: Table, reading: Reading) -> list[list[Cell]]:
             found, _ = find_columns(table, pair=pair)
         except DataError:
             raise DataError(
-                f"{table.source}: which column holds the texts is not clear. Name it with --text, "
-                f"and a second one with --pair. Its columns: {', '.join(table.columns)}."
+                f"{table.source}: which column holds the texts is not clear. Name it with `text`, "
+                f"and a second one with `pair`. Its columns: {', '.join(table.columns)}."
             ) from None
         text, pair = found.text, found.pair
     named = [("text", text)] if pair is None else [("text", text), ("pair", pair)]
@@ -220,7 +220,7 @@ def _split(
     if not rows or len(rows) > _MOST_CORPORA:
         raise DataError(
             f"{table.source}: column {by!r} has {len(rows):,} different values, and splits texts "
-            f"into as many corpora; 1 to {_MOST_CORPORA} can be compared. Name another with --by."
+            f"into as many corpora; 1 to {_MOST_CORPORA} can be compared. Name another with `by`."
         )
     return [
         Corpus(name, _texts([[column[at] for at in chosen] for column in columns]))

@@ -201,7 +201,7 @@ def open_study(
     if not runs:
         raise ConfigError(
             f"{folder} has not kept the weights of any run of {', '.join(labels)}. Run the study "
-            "again with totune compare --keep-weights all."
+            "again with `keep_weights='all'`."
         )
     models = (_of_run(run, context) for run in runs)
     return TrainedModels(models, Opened(context).about, records)

@@ -107,7 +107,7 @@ def check_varied(targets: NDArray[Any], task: Task, split: str) -> None:
     if not isinstance(task, Regression) and counts.max() < 2:
         raise DataError(
             f"{rows} have {len(values):,} labels, each once, so no label can be told by what its "
-            "rows share. Use more rows, or --task regression if labels are scores."
+            "rows share. Use more rows, or `task='regression'` if labels are scores."
         )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from totune.cli.analyze.common import Json, Set, examples, output_folder, show
-from totune.cli.parsing import parse_assignments
+from totune.cli.options import parse_assignments
 
 EXAMPLES = examples(
     (

@@ -125,7 +125,7 @@ def _pickled(job: Job) -> bytes:
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ConfigError(
             f"{job.title}: it cannot be sent to another process ({error}). Define its class in a "
-            "module, at the top level, or leave --jobs at 1."
+            "module, at the top level, or leave `jobs` at 1."
         ) from None
 
 

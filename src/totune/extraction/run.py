@@ -109,7 +109,7 @@ def _tell_truncated(work: Work, found: Extracted, progress: Progress) -> None:
     if count:
         limit = work.recipe.max_length
         at_limit = limit >= work.loaded.encoder.max_length
-        remedy = "this encoder reads no more" if at_limit else "--max-length raises the limit"
+        remedy = "this encoder reads no more" if at_limit else "`max_length` raises the limit"
         progress.warn(
             f"{count:,} of {len(found):,} rows ({100 * count / len(found):.1f}%) are longer than "
             f"{limit} word pieces and were cut; {remedy}."
