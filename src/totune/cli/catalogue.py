@@ -6,7 +6,7 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from totune.extraction.settings import ExtractionSettings
@@ -91,8 +91,10 @@ def setting_entries() -> list[Entry]:
 def _settings(settings: type[DeclaredSettings]) -> Iterator[Option]:
     hints = typing.get_type_hints(settings)
     for field in dataclasses.fields(settings):  # type: ignore[arg-type]
-        limit = limit_text(field.metadata)
-        summary = field.metadata["description"] + (f" Must be {limit}." if limit else "")
+        about, limit = field.metadata, limit_text(field.metadata)
+        units = {"duration": "In seconds.", "size": "In bytes."}
+        said = (about["description"], units.get(about["typed"]), limit and f"Must be {limit}.")
+        summary = " ".join(filter(None, said))
         yield Option(field.name, type_text(hints[field.name]), _default(field), summary)
 
 
@@ -157,16 +159,19 @@ def _default(field: "dataclasses.Field[Any]") -> str | None:
 
 def type_text(hint: Any) -> str:
     """A type as a person would write its values: `top | scalar-mix`, `int`, `[int, ...]`."""
-    if typing.get_origin(hint) is tuple:
-        inner = ("..." if one is ... else type_text(one) for one in typing.get_args(hint))
-        return f"[{', '.join(inner)}]"
-    if typing.get_origin(hint) is Literal:
-        return " | ".join(map(str, typing.get_args(hint)))
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return " | ".join(type_text(one) for one in typing.get_args(hint))
+    kind, inner = typing.get_origin(hint), typing.get_args(hint)
+    if kind is Mapping:
+        return "{name: value}"
+    if kind in (tuple, Sequence):
+        items = inner if kind is tuple else (*inner, ...)
+        return f"[{', '.join('...' if one is ... else type_text(one) for one in items)}]"
+    if kind is Literal:
+        return " | ".join(map(str, inner))
+    if kind in (typing.Union, types.UnionType):
+        return " | ".join(type_text(one) for one in inner)
     if hint is types.NoneType:
         return "none"
-    return hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
+    return hint.__name__ if isinstance(hint, type) and not inner else str(hint)
 
 
 def attribute_docs(docstring: str) -> dict[str, str]:

@@ -196,9 +196,20 @@ def options_of(settings: type[DeclaredSettings]) -> list[inspect.Parameter]:
         elif choices_of(settings, field.name):
             kind = str | None if default is None else str
         text = in_flags(about["description"], flags)
+        if about["typed"]:
+            text += f" {_NOTATIONS[about['typed']]}"
         name = about["flag"] or field.name
         found.append(option(name, kind, about["panel"], text, default, about["metavar"]))
     return found
+
+
+_NOTATIONS: Mapping[Typed, str] = {
+    "names": "Commas between several.",
+    "seeds": "As 5, or as 3,7,11.",
+    "layers": "As 0,6,12.",
+    "duration": "As 90s, 30m or 1h30m.",
+    "size": "As 500MB or 20GB.",
+}
 
 
 def _flag(name: str) -> str:

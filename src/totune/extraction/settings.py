@@ -25,7 +25,7 @@ class ExtractionSettings(DeclaredSettings):
 
     model: str = same_setting(Settings, "model", panel=VECTORS)
     layers: str | Sequence[int] = setting(
-        "top", "top, all, or numbers as 0,6,12; 0 is the embeddings.", VECTORS, typed="layers"
+        "top", "top, all, or numbers of layers; 0 is the embeddings.", VECTORS, typed="layers"
     )
     pooling: Pooling = setting(
         "mean",
@@ -45,7 +45,7 @@ class ExtractionSettings(DeclaredSettings):
     )
     keep: Sequence[str] = setting(
         (),
-        "Further columns of the data for arrow or parquet, with commas between; kept as text.",
+        "Further columns of the data for arrow or parquet; kept as text.",
         OUTPUT,
         metavar="COLUMNS",
         typed="names",

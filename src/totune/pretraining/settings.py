@@ -30,7 +30,7 @@ class PretrainingSettings(DeclaredSettings):
     max_steps: int | None = setting(None, "Optimizer steps.", BUDGET, gt=0)
     max_seconds: float | None = setting(
         None,
-        "Time to train, as 90s, 20m or 1h30m. If there is no limit, the text is read once.",
+        "Time to train. If there is no limit, the text is read once.",
         BUDGET,
         metavar="DURATION",
         typed="duration",

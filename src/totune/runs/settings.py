@@ -41,19 +41,16 @@ class Settings(DeclaredSettings):
 
     strategies: Sequence[str | Mapping[str, Any]] | None = setting(
         None,
-        "What is compared, with commas between (totune list strategies, totune list baselines); "
-        "if not named: tf-idf (for tagging: most-frequent-tag), sentence-embedding (for pairs), "
+        "What is compared (totune list strategies, totune list baselines); if not named: tf-idf (for tagging: most-frequent-tag), sentence-embedding (for pairs), "
         "feature-extraction, last-2, gradual-unfreezing, stack-and-finetune, fine-tuning, adapters "
         "and lora.",
         STUDY,
         typed="names",
     )
-    seeds: int | Sequence[int] = setting(
-        3, "How many seeds, or which: 3,7,11.", STUDY, typed="seeds"
-    )
+    seeds: int | Sequence[int] = setting(3, "How many seeds, or which.", STUDY, typed="seeds")
     budget: float | None = setting(
         None,
-        "Begin no run after this time, as 30m or 2h.",
+        "Begin no run after this time.",
         STUDY,
         metavar="DURATION",
         typed="duration",
@@ -110,7 +107,7 @@ class Settings(DeclaredSettings):
     )
     track: Sequence[str] = setting(
         (),
-        "Trackers told of every run and epoch: tensorboard, mlflow, wandb, with commas between. "
+        "Trackers told of every run and epoch: tensorboard, mlflow, wandb. "
         "Files lie in the folder's tracking/ unless MLFLOW_TRACKING_URI or WANDB_MODE=online says "
         "otherwise.",
         STUDY,
@@ -172,7 +169,7 @@ class Settings(DeclaredSettings):
     )
     cache_budget: int | None = setting(
         None,
-        "What they may take, as 20GB; a quarter of the free disk if not named.",
+        "What they may take; a quarter of the free disk if not named.",
         MACHINE,
         typed="size",
     )
