@@ -41,7 +41,8 @@ class Settings(DeclaredSettings):
 
     strategies: Sequence[str | Mapping[str, Any]] | None = setting(
         None,
-        "What is compared (totune list strategies, totune list baselines); if not named: tf-idf (for tagging: most-frequent-tag), sentence-embedding (for pairs), "
+        "What is compared (totune list strategies, totune list baselines); if not named: tf-idf "
+        "(for tagging: most-frequent-tag), sentence-embedding (for pairs), "
         "feature-extraction, last-2, gradual-unfreezing, stack-and-finetune, fine-tuning, adapters "
         "and lora.",
         STUDY,
