@@ -25,7 +25,7 @@ from totune.features.sizes import parse_size
 from totune.outputs import output_path
 from totune.pretraining.settings import PretrainingSettings
 from totune.registry import DeclaredSettings, Typed, choices_of
-from totune.runs.settings import TRAINING, Settings
+from totune.runs.settings import DATA, TRAINING, Settings
 
 Json = Annotated[
     bool,
@@ -221,6 +221,9 @@ _OF_SEVERAL_RUNS = {  # what one run has no use for
     *("strategies", "seeds", "budget", "race", "race_fraction", "search", "search_storage"),
     *("keep_weights", "tolerance", "jobs", "executor", "address", "cpus_per_run", "gpus_per_run"),
 }
+DATA_OPTIONS = [
+    one for one in STUDY_OPTIONS if one.annotation.__metadata__[0].rich_help_panel == DATA
+]
 COMMON_OPTIONS = [one for one in STUDY_OPTIONS if one.name not in _OF_SEVERAL_RUNS]
 
 
