@@ -38,8 +38,9 @@ from totune.data.splits import strata
 from totune.progress import Progress
 from totune.runs.config import Candidate
 from totune.runs.context import Context
-from totune.runs.prepare import Settings, prepare
+from totune.runs.prepare import prepare
 from totune.runs.run import configure
+from totune.runs.settings import Settings
 from totune.strategies.defaults import batch_size
 from totune.study.study import Study
 from totune.tasks.base import TASKS

@@ -26,8 +26,8 @@ import totune
 from benchmarks.common import save
 from totune import machine
 from totune.encoders.sources import resolve
-from totune.runs.prepare import DEFAULT_STRATEGIES
 from totune.runs.records import EpochRecord, RunRecord
+from totune.runs.settings import DEFAULT_STRATEGIES
 
 WIDTH, HEADS, PIECES = 384, 12, 32
 WORDS = "the man saw a good film and we had time for it in our house near the old town".split()

@@ -1,4 +1,4 @@
-"""Writes `docs/reference.md` from the code: every command's help, every member and its options.
+"""Writes `docs/reference.md` from the code: commands, settings and members with their options.
 
 python docs/build.py            # write it
 python docs/build.py --check    # exit 1 if it is stale, or if a link in the docs leads nowhere
@@ -18,7 +18,7 @@ import typer
 from typer.testing import CliRunner
 
 from totune.cli.app import app
-from totune.cli.catalogue import KINDS, Entry, entries
+from totune.cli.catalogue import KINDS, Entry, entries, setting_entries
 
 DOCS = Path(__file__).resolve().parent
 REFERENCE = DOCS / "reference.md"
@@ -63,6 +63,7 @@ def member_section(entry: Entry) -> str:
 def reference() -> str:
     """The whole page."""
     sections = [HEAD, "## Commands\n", *map(command_section, command_paths(app))]
+    sections += ["## Settings in Python\n", *map(member_section, setting_entries())]
     for kind in KINDS:
         sections += [f"## {kind.capitalize()}\n", *map(member_section, entries(kind))]
     return "\n".join(sections)

@@ -1,6 +1,8 @@
 """Linear models on fixed features: logistic regression, ridge for scores, and their penalty.
 
-Under the trained baselines, the solved phases of a plan, and the probes of analyses.
+Under the trained baselines, the solved phases of a plan, and the probes of analyses. scikit-learn,
+which takes a second to load, is imported where something is fitted, before the number of threads is
+set: that holds for libraries that are loaded.
 """
 
 import warnings
@@ -12,9 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import log_softmax
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import KFold, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from totune.errors import DataError
@@ -123,6 +122,8 @@ def fit_linear(features: Features, targets: NDArray[Any], task: Task, C: float) 
     Raises:
         DataError: if the rows are of one class.
     """
+    from sklearn.linear_model import Ridge
+
     columns = _columns(features)
     seen = features[:, columns]
     # One thread: the solver's vectors are short, and threads that wait for each other on a busy
@@ -159,6 +160,9 @@ def _columns(features: Any) -> NDArray[np.int64]:
 
 
 def _fit_logistic(features: Features, targets: NDArray[Any], task: Task, C: float) -> Any:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
     known = targets != UNKNOWN
     classes = np.unique(targets[known])
     if len(classes) < 2:
@@ -191,6 +195,8 @@ def draw_folds(task: Task, targets: NDArray[Any], count: int, seed: int) -> list
     Returns:
         Folds whose rows to train on have at least two labels; none where there are too few rows.
     """
+    from sklearn.model_selection import KFold, StratifiedKFold
+
     if isinstance(task, Regression):
         count = min(count, len(targets))
         splitter: Any = KFold
@@ -235,6 +241,8 @@ def _ridge_losses(
     features: NDArray[Any], scores: NDArray[np.float64], folds: Sequence[Fold]
 ) -> NDArray[np.float64]:
     """Squared errors on held-out rows, summed, for each strength."""
+    from sklearn.linear_model import Ridge
+
     alphas = [ridge_alpha(strength) for strength in STRENGTHS]
     losses = np.zeros(len(alphas))
     for rows, held_out in folds:
@@ -250,6 +258,9 @@ def _logistic_losses(
     features: NDArray[np.float32], targets: NDArray[np.int64], task: Task, folds: Sequence[Fold]
 ) -> list[float]:
     """Log loss on held-out rows, summed, for each strength until it rises."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
     columns = np.arange(features.shape[1])
     models = [
         LogisticRegression(tol=RANKING_TOLERANCE, max_iter=RANKING_MAX_ITER, warm_start=True)

@@ -10,18 +10,18 @@ MADE_BY = "Made by totune"  # stands at the foot of every report, and is what ma
 _SHOWN = 3  # names of files that a message lists
 
 
-def output_path(name: str | Path, option: str = "--out") -> Path:
+def output_path(name: str | Path, setting: str = "out") -> Path:
     """The path of an output.
 
     Args:
         name: as a person gave it.
-        option: that it was given with.
+        setting: that it was given by.
 
     Raises:
         ConfigError: if the name is empty, which would mean the current folder.
     """
     if not str(name).strip():
-        raise ConfigError(f"{option} is empty; name a path (. is the current folder).")
+        raise ConfigError(f"`{setting}` is empty; name a path (. is the current folder).")
     return Path(name)
 
 
@@ -29,7 +29,7 @@ def check_output_folder(
     folder: Path,
     what: str = "",
     is_ours: Callable[[Path], bool] | None = None,
-    option: str = "--out",
+    setting: str = "out",
 ) -> None:
     """Makes sure that a folder may be written to: it is new, empty, or of totune.
 
@@ -37,7 +37,7 @@ def check_output_folder(
         folder: need not exist.
         what: what of totune's it may hold ("a study").
         is_ours: whether a folder holds that; None where only a new or empty one will do.
-        option: that it was named with.
+        setting: that it was named by.
 
     Raises:
         ConfigError: if it is a file, a broken link, or holds anything else.
@@ -45,7 +45,7 @@ def check_output_folder(
     for path in (folder, *folder.parents):
         if not path.is_dir() and (path.exists() or path.is_symlink()):
             fault = "a file" if path.exists() else "a link to nothing"
-            raise ConfigError(f"{option} {folder}: {path} is {fault}; name a folder.")
+            raise ConfigError(f"`{setting}` {folder}: {path} is {fault}; name a folder.")
     if not folder.is_dir():
         return
     names = sorted(path.name for path in folder.iterdir())
@@ -54,18 +54,18 @@ def check_output_folder(
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     is_not = f" and is not {what} of totune" if what else ""
     raise ConfigError(
-        f"{option} {folder} holds {shown}{is_not}, so nothing is written to it. Name a new or "
+        f"`{setting}` {folder} holds {shown}{is_not}, so nothing is written to it. Name a new or "
         "empty folder, or move what it holds elsewhere."
     )
 
 
-def check_input_stays(name: str, folder: Path, option: str = "--model") -> None:
+def check_input_stays(name: str, folder: Path, setting: str = "model") -> None:
     """Makes sure that what a command reads does not lie in what it replaces.
 
     Args:
         name: of what it reads; need not be a path.
         folder: is about to be replaced; need not exist.
-        option: that `name` was given with.
+        setting: that `name` was given by.
 
     Raises:
         ConfigError: if it does.
@@ -73,8 +73,8 @@ def check_input_stays(name: str, folder: Path, option: str = "--model") -> None:
     place = Path(name).expanduser()
     if place.exists() and place.resolve().is_relative_to(folder.resolve()):
         raise ConfigError(
-            f"{option} {name} lies in {folder}, which this command replaces. Name another folder "
-            "with --out, or copy what is read first."
+            f"`{setting}` {name} lies in {folder}, which this command replaces. Name another "
+            "folder with `out`, or copy what is read first."
         )
 
 

@@ -1,18 +1,25 @@
-"""Named members of plug-in folders.
+"""Named members of plug-in folders, and the options and settings that are checked by declaration.
 
 A plug-in folder is a package whose `base.py` owns a `Registry`; a member is one module beside it
 that decorates its class. Members are frozen dataclasses (or take plain keyword options), so their
 fields are their configuration. A folder's modules are imported on the first look-up: a new file is
 a new member, with no list to edit.
+
+The settings of a study, an extraction and a pretraining are frozen dataclasses too, derived from
+`DeclaredSettings`. Each of their fields is declared once, by `setting`: from the declaration come
+the checks, the option of the command line and the table in `docs/reference.md`.
 """
 
 import dataclasses
 import difflib
 import importlib
+import operator
 import pkgutil
 import re
+import types
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from functools import cache
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -101,6 +108,8 @@ def option_names(member: type) -> list[str]:
 def build(member: type[C], options: Mapping[str, Any], owner: str) -> C:
     """Checks `options` against a dataclass's fields and types and builds it.
 
+    Of settings, only unknown names are faults here; `check` finds the others, all at once.
+
     Raises:
         ConfigError: with every unknown name and wrong value at once.
     """
@@ -113,6 +122,11 @@ def build(member: type[C], options: Mapping[str, Any], owner: str) -> C:
         if name not in known
     ]
     valid = {name: value for name, value in options.items() if name in known}
+    if issubclass(member, DeclaredSettings):
+        settings = member(**valid)
+        if faults:
+            raise ConfigError(faults + settings.faults())
+        return settings
     try:
         made: C = TypeAdapter(member).validate_python(valid)
     except ValidationError as error:
@@ -129,3 +143,134 @@ def build(member: type[C], options: Mapping[str, Any], owner: str) -> C:
 def options_of(member: object) -> dict[str, Any]:
     """A member's options as plain data, defaults included."""
     return dataclasses.asdict(member)  # type: ignore[call-overload, no-any-return]
+
+
+Typed = Literal["names", "seeds", "layers", "duration", "size"]
+
+_LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "gt": (operator.gt, "above"),
+    "ge": (operator.ge, "at least"),
+    "lt": (operator.lt, "below"),
+    "le": (operator.le, "at most"),
+}
+
+
+def setting(
+    default: Any,
+    description: str,
+    panel: str = "",
+    *,
+    metavar: str | None = None,
+    typed: Typed | None = None,
+    flag: str = "",
+    noun: str = "",
+    unit: str = "",
+    **limits: float,
+) -> Any:
+    """A field of `DeclaredSettings`: all that is said of a setting beside its name and type.
+
+    Args:
+        default: the value where none is given.
+        description: what the setting is; other settings stand in backticks (`seeds=5`).
+        panel: heading that the command line lists it under; empty if it has no option there.
+        metavar: how the command line's help writes its value.
+        typed: notation in which a person types a value that Python gives as a list or a number.
+        flag: name of the command line's option where it has another one.
+        noun: what its values are ("a precision"), for messages about unknown ones.
+        unit: what a number counts, for messages about limits.
+        **limits: `gt`, `ge`, `lt` or `le`: what the value must be above, at least, below, at most.
+    """
+    about = {"description": description, "panel": panel, "metavar": metavar, "typed": typed}
+    metadata = {**about, "flag": flag, "noun": noun, "unit": unit, "limits": limits}
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def same_setting(settings: type, name: str, **changes: Any) -> Any:
+    """The declaration that another class of settings has under `name`, but for `changes`."""
+    declared = settings.__dataclass_fields__[name]  # type: ignore[attr-defined]
+    return dataclasses.field(
+        default=changes.pop("default", declared.default), metadata={**declared.metadata, **changes}
+    )
+
+
+class DeclaredSettings:
+    """Base of frozen dataclasses whose fields are declared by `setting`.
+
+    Values are converted to their types on construction (a number from "3", a path from text).
+    Construction raises nothing about values: `faults` lists every wrong one.
+    """
+
+    def __post_init__(self) -> None:
+        settings: type = type(self)
+        for name, adapter in _adapters(settings).items():
+            try:
+                object.__setattr__(self, name, adapter.validate_python(getattr(self, name)))
+            except ValidationError:  # `faults` says so
+                continue
+
+    def faults(self) -> list[str]:
+        """A sentence for every value of a wrong type or out of its limits, and every contradiction.
+
+        Contradictions are looked for where every type is right.
+        """
+        found = {name: self._fault(name) for name in option_names(type(self))}
+        faults = [message for message, _ in filter(None, found.values())]
+        typed = all(right for _, right in filter(None, found.values()))
+        return faults + (self.contradictions() if typed else [])
+
+    def contradictions(self) -> list[str]:
+        """What is wrong between settings, or beyond what a declaration can say."""
+        return []
+
+    def _fault(self, name: str) -> tuple[str, bool] | None:
+        """What is wrong with one value, and whether its type is right."""
+        settings: type = type(self)
+        value, declared = getattr(self, name), settings.__dataclass_fields__[name].metadata  # type: ignore[attr-defined]
+        choices = choices_of(settings, name)
+        if choices and value is not None and value not in choices:
+            noun = declared["noun"]
+            what = f"not {noun}" if noun else "not known"
+            return f"{name}={value!r} is {what}. {did_you_mean(str(value), choices)}", True
+        try:
+            _adapters(settings)[name].validate_python(value)
+        except ValidationError as error:
+            messages = dict.fromkeys(fault["msg"] for fault in error.errors())
+            return f"{name}={value!r}: {' or '.join(messages)}.", False
+        limits = declared["limits"].items()
+        if value is None or all(_LIMITS[kind][0](value, limit) for kind, limit in limits):
+            return None
+        return out_of_range(name, value, limit_text(declared)), True
+
+
+def out_of_range(name: str, value: Any, limit: str) -> str:
+    """The message about a value that breaks a limit."""
+    return f"{name}={value!r} is out of range: it must be {limit}."
+
+
+def limit_text(declared: Mapping[str, Any]) -> str:
+    """The limits of a declaration in words: "above 0 and at most 1"; empty if it has none."""
+    words = [f"{_LIMITS[kind][1]} {limit:g}" for kind, limit in declared["limits"].items()]
+    return " ".join(filter(None, (" and ".join(words), declared["unit"])))
+
+
+def choices_of(settings: type, name: str) -> tuple[str, ...]:
+    """The values that a field typed as a `Literal` takes; empty for other types."""
+    hint = _hints(settings)[name]
+    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    return tuple(
+        choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)
+    )
+
+
+@cache
+def _hints(settings: type) -> dict[str, Any]:
+    return get_type_hints(settings)
+
+
+@cache
+def _adapters(settings: type) -> dict[str, TypeAdapter[Any]]:
+    """What checks and converts the value of each field."""
+    hints = _hints(settings)
+    return {name: TypeAdapter(hints[name]) for name in option_names(settings)}

@@ -291,7 +291,7 @@ def test_another_place_of_the_same_encoder(place: Place, tmp_path: Path) -> None
     encoder.rename(tmp_path / "moved")
     message = refused(tmp_path / "model")
     assert f"whose folder {encoder} is gone" in message
-    assert "--model ENCODER" in message
+    assert "with `model`" in message
     found = totune.load(tmp_path / "model", model=str(tmp_path / "moved")).outputs(rows_of())
     np.testing.assert_array_equal(found, saved.outputs())
     with pytest.raises(ModelError, match="There is no folder"):
@@ -308,7 +308,7 @@ def test_another_encoder_is_refused(place: Place, tmp_path: Path) -> None:
     theirs = load_encoder(str(other)).encoder.fingerprint()
     for part in (str(place("bert")), str(other), saved.about["fingerprint"][:8], theirs[:8]):
         assert part in message
-    assert "--model ENCODER" in message
+    assert "with `model`" in message
     assert "Traceback" not in message
 
 
@@ -323,13 +323,13 @@ def test_a_hub_encoder_that_cannot_be_had_names_the_remedy(
     monkeypatch.setattr("totune.export.adapters.load_encoder", unreachable)
     message = refused(tmp_path)
     assert "The hub cannot be reached for some/encoder." in message
-    assert "--model ENCODER" in message
+    assert "with `model`" in message
 
 
 def test_a_whole_model_takes_no_encoder(place: Place, tmp_path: Path) -> None:
     trained(place("bert"), "lora").save(tmp_path / "lora")
     merge(tmp_path / "lora", tmp_path / "whole")
-    with pytest.raises(ModelError, match="Leave --model out"):
+    with pytest.raises(ModelError, match="Leave `model` out"):
         load_model(tmp_path / "whole", str(place("bert")))
 
 

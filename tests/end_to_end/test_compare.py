@@ -15,8 +15,8 @@ from tests.tiny_data import save_encoder, write_reviews, write_table
 
 import totune
 from totune.runs.config import RunConfig
-from totune.runs.prepare import DEFAULT_STRATEGIES
 from totune.runs.records import EpochRecord, RunRecord
+from totune.runs.settings import DEFAULT_STRATEGIES
 
 CHEAP = ("--strategies", "tf-idf,feature-extraction", "--num-train-epochs", "3")
 

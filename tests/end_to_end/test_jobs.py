@@ -20,9 +20,10 @@ from totune.runs.config import RunConfig
 from totune.runs.context import Context
 from totune.runs.executors import processes
 from totune.runs.executors.processes import ProcessExecutor
-from totune.runs.prepare import Settings, prepare
+from totune.runs.prepare import prepare
 from totune.runs.run import Runs, configure
 from totune.runs.runner import Runner
+from totune.runs.settings import Settings
 from totune.runs.store import Store
 from totune.training.history import EpochRecord
 

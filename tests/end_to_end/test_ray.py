@@ -21,9 +21,10 @@ from totune.runs.context import Context
 from totune.runs.executors import ray as on_ray
 from totune.runs.executors.ray import RayExecutor
 from totune.runs.executors.ray_session import import_ray
-from totune.runs.prepare import Settings, prepare
+from totune.runs.prepare import prepare
 from totune.runs.run import configure
 from totune.runs.runner import Runner
+from totune.runs.settings import Settings
 from totune.runs.store import Store
 from totune.training.history import EpochRecord
 

@@ -25,6 +25,7 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_every_command_and_member_has_a_section(builder: ModuleType):
     headings = re.findall(r"^### (.+)$", builder.reference(), flags=re.MULTILINE)
     assert {"totune compare", "totune cache prune", "last-k", "linear", "bert"} <= set(headings)
+    assert "Settings of totune.extract_features" in headings
     assert len(headings) == len(set(headings))
 
 

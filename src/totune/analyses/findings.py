@@ -139,7 +139,7 @@ def check_findings_folder(folder: Path, analysis: str) -> None:
         if taken.exists() and not has_mark(path, *_MARKS):
             raise ConfigError(
                 f"{taken} is not what an analysis of totune found, so it is not replaced. Move it "
-                "elsewhere, or name another folder."
+                "elsewhere, or name another folder with `out`."
             )
 
 

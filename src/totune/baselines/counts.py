@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
-from sklearn.feature_extraction.text import CountVectorizer
 
 from totune.baselines.base import BASELINES
-from totune.baselines.text_features import SparseBaseline
+from totune.baselines.text_features import SparseBaseline, Vectorizer
 
 
 @BASELINES.register("counts")
@@ -21,5 +20,7 @@ class Counts(SparseBaseline):
 
     max_features: Annotated[int, Field(ge=1)] | None = None
 
-    def vectorizer(self) -> CountVectorizer:
+    def vectorizer(self) -> Vectorizer:
+        from sklearn.feature_extraction.text import CountVectorizer  # takes a second to load
+
         return CountVectorizer(ngram_range=(1, self.ngrams), max_features=self.max_features)

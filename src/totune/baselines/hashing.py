@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
-from sklearn.feature_extraction.text import HashingVectorizer
 
 from totune.baselines.base import BASELINES
-from totune.baselines.text_features import SparseBaseline
+from totune.baselines.text_features import SparseBaseline, Vectorizer
 
 
 @BASELINES.register("hashing")
@@ -24,5 +23,7 @@ class Hashing(SparseBaseline):
 
     n_features: Annotated[int, Field(ge=2, le=2**30)] = 2**20
 
-    def vectorizer(self) -> HashingVectorizer:
+    def vectorizer(self) -> Vectorizer:
+        from sklearn.feature_extraction.text import HashingVectorizer  # takes a second to load
+
         return HashingVectorizer(ngram_range=(1, self.ngrams), n_features=self.n_features)

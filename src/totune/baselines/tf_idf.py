@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
-from sklearn.feature_extraction.text import TfidfVectorizer
 
 from totune.baselines.base import BASELINES
-from totune.baselines.text_features import SparseBaseline
+from totune.baselines.text_features import SparseBaseline, Vectorizer
 
 
 @BASELINES.register("tf-idf")
@@ -21,5 +20,7 @@ class TfIdf(SparseBaseline):
 
     max_features: Annotated[int, Field(ge=1)] | None = None
 
-    def vectorizer(self) -> TfidfVectorizer:
+    def vectorizer(self) -> Vectorizer:
+        from sklearn.feature_extraction.text import TfidfVectorizer  # takes a second to load
+
         return TfidfVectorizer(ngram_range=(1, self.ngrams), max_features=self.max_features)

@@ -7,10 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from totune.cli.analyze.common import READING_OPTIONS, open_data, show
-from totune.cli.compare import Data
-from totune.cli.options import Json, Quiet, examples
-from totune.cli.parsing import parse_assignments
-from totune.cli.settings import takes
+from totune.cli.options import Data, Json, Quiet, examples, parse_assignments, takes
 
 EXAMPLES = examples(
     ("What is worth trying? In a minute or two:", "totune advise reviews.csv"),
@@ -85,7 +82,7 @@ def _of(study: Path | None) -> dict[str, Any]:
     """Settings of a study that are not the defaults."""
     if study is None:
         return {}
-    from totune.runs.prepare import Settings
+    from totune.runs.settings import Settings
     from totune.runs.store import Store
 
     usual, known = Settings(), {option.name for option in READING_OPTIONS}

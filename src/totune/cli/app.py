@@ -6,6 +6,7 @@
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Annotated, TextIO
 
 import typer
@@ -15,37 +16,35 @@ from totune.cli import (
     advise,
     cache,
     compare,
-    convert_elmo,
+    convert,
     doctor,
     evaluate,
     features,
-    merge,
     plan,
     predict,
     pretrain,
-    report,
     reproduce,
-    train,
 )
 from totune.cli import list as list_command
 from totune.cli.analyze.app import app as analyze
+from totune.cli.options import Command
 from totune.errors import TotuneError
 
 INTERRUPTED = 130
-COMMANDS = {
-    "compare": compare,
-    "advise": advise,
-    "train": train,
-    "predict": predict,
-    "evaluate": evaluate,
-    "merge": merge,
-    "features": features,
-    "convert-elmo": convert_elmo,
-    "plan": plan,
-    "report": report,
-    "reproduce": reproduce,
-    "list": list_command,
-    "doctor": doctor,
+COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
+    "compare": (compare.compare, compare.COMPARE_EXAMPLES),
+    "advise": (advise.run, advise.EXAMPLES),
+    "train": (compare.train, compare.TRAIN_EXAMPLES),
+    "predict": (predict.run, predict.EXAMPLES),
+    "evaluate": (evaluate.run, evaluate.EXAMPLES),
+    "merge": (convert.merge, convert.MERGE_EXAMPLES),
+    "features": (features.run, features.EXAMPLES),
+    "convert-elmo": (convert.convert_elmo, convert.ELMO_EXAMPLES),
+    "plan": (plan.run, plan.EXAMPLES),
+    "report": (compare.report, compare.REPORT_EXAMPLES),
+    "reproduce": (reproduce.run, reproduce.EXAMPLES),
+    "list": (list_command.run, list_command.EXAMPLES),
+    "doctor": (doctor.run, doctor.EXAMPLES),
 }
 
 app = typer.Typer(
@@ -62,11 +61,23 @@ app = typer.Typer(
     epilog="Start with [bold]totune compare example:rotten-tomatoes[/bold]; every command's --help "
     "has examples.",
 )
-for name, command in COMMANDS.items():
-    app.command(name, epilog=command.EXAMPLES)(command.run)
+for name, (command, epilog) in COMMANDS.items():
+    app.command(name, epilog=epilog)(command)
 app.add_typer(analyze, name="analyze")
 app.add_typer(cache.app, name="cache")
 app.add_typer(pretrain.app, name="pretrain")
+
+
+def _speak_of_flags(group: typer.Typer) -> None:
+    """Makes every command of a group one whose errors name its options."""
+    for command in group.registered_commands:
+        command.cls = Command
+    for nested in group.registered_groups:
+        if nested.typer_instance is not None:
+            _speak_of_flags(nested.typer_instance)
+
+
+_speak_of_flags(app)
 
 
 def _version(asked: bool) -> None:

@@ -10,7 +10,7 @@ from totune.cli.options import Json, examples
 from totune.cli.output import emit, show_table
 
 if TYPE_CHECKING:
-    from totune.features import Entry
+    from totune.features.folder import Entry
 
 KEEP_DAYS = 30.0
 
@@ -25,9 +25,10 @@ app = typer.Typer(
 )
 def list_entries(json: Json = False) -> None:
     """Show what is stored, the least recently used first."""
-    from totune.features import FeatureCache, format_size
+    from totune.features.folder import Folder
+    from totune.features.sizes import format_size
 
-    cache = FeatureCache()
+    cache = Folder()
     entries = cache.entries()
     total = sum(entry.nbytes for entry in entries)
     if json:
@@ -65,11 +66,12 @@ def prune(
     json: Json = False,
 ) -> None:
     """Remove stored features; they are computed again when needed."""
-    from totune.features import FeatureCache, format_size, parse_size
+    from totune.features.folder import Folder
+    from totune.features.sizes import format_size, parse_size
 
     limit = None if max_size is None else parse_size(max_size)
     days = KEEP_DAYS if older_than is None and limit is None else older_than
-    removed = FeatureCache().prune(None if days is None else timedelta(days=days), limit)
+    removed = Folder().prune(None if days is None else timedelta(days=days), limit)
     freed = sum(entry.nbytes for entry in removed)
     if json:
         return emit({"bytes": freed, "removed": [_facts(entry) for entry in removed]})
@@ -78,7 +80,7 @@ def prune(
 
 
 def _show(entries: Sequence["Entry"]) -> None:
-    from totune.features import format_size
+    from totune.features.sizes import format_size
 
     if entries:
         show_table(

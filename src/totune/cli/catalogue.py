@@ -1,15 +1,20 @@
 """What there is: the members of every plug-in folder with their options, as plain data."""
 
+import ast
 import dataclasses
 import importlib
 import inspect
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
-from totune.registry import Registry
+from totune.extraction.settings import ExtractionSettings
+from totune.pretraining.settings import PretrainingSettings
+from totune.registry import DeclaredSettings, Registry, limit_text
+from totune.runs.settings import Settings
 
 PLUGINS = ("strategies", "heads", "baselines", "tasks", "analyses")
 KINDS = (*PLUGINS, "encoders", "recipes")
@@ -72,6 +77,34 @@ def encoder_entries() -> list[Entry]:
     return aliases + types + words
 
 
+def setting_entries() -> list[Entry]:
+    """What the Python calls take as keyword arguments, from the declarations."""
+    calls: dict[str, type[DeclaredSettings]] = {
+        "Settings of totune.compare and totune.train": Settings,
+        "Settings of totune.extract_features": ExtractionSettings,
+        "Settings of totune.pretraining": PretrainingSettings,
+    }
+    return [
+        Entry("settings", call, _summary(settings), tuple(_settings(settings)))
+        for call, settings in calls.items()
+    ]
+
+
+def _settings(settings: type[DeclaredSettings]) -> Iterator[Option]:
+    hints = typing.get_type_hints(settings)
+    for field in dataclasses.fields(settings):  # type: ignore[arg-type]
+        about, limit = field.metadata, limit_text(field.metadata)
+        units = {"duration": "In seconds.", "size": "In bytes."}
+        said = (about["description"], units.get(about["typed"]), limit and f"Must be {limit}.")
+        summary = " ".join(filter(None, said))
+        yield Option(field.name, type_text(hints[field.name]), _default(field), summary)
+
+
+def _summary(member: type) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
+
+
 def recipe_entries() -> list[Entry]:
     """The tables and figures that `totune reproduce` runs."""
     from totune.recipes.recipe import load_recipe, recipe_names
@@ -88,10 +121,13 @@ def find_registry(kind: str) -> Registry[Any]:
 
 def describe(kind: str, name: str, member: type) -> Entry:
     """A member as data, from its dataclass fields and the docstrings of its class and bases."""
-    summary = (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
-    wanted = [one for want in getattr(member, "wants", ()) for one in _SUITS[want]]
-    suits = dict.fromkeys([*wanted, *getattr(member, "tasks", ())])
-    return Entry(kind, name, summary, tuple(_options(member)), tuple(suits))
+    suits = _suits(getattr(member, "wants", ()), getattr(member, "tasks", ()))
+    return Entry(kind, name, _summary(member), tuple(_options(member)), suits)
+
+
+def _suits(wants: Sequence[str], tasks: Sequence[str]) -> tuple[str, ...]:
+    """What data a head that reads `wants`, or a baseline for `tasks`, is for."""
+    return tuple(dict.fromkeys([*(one for want in wants for one in _SUITS[want]), *tasks]))
 
 
 def _options(member: type) -> Iterator[Option]:
@@ -128,16 +164,18 @@ def _default(field: "dataclasses.Field[Any]") -> str | None:
 
 def type_text(hint: Any) -> str:
     """A type as a person would write its values: `top | scalar-mix`, `int`, `[int, ...]`."""
-    if typing.get_origin(hint) is tuple:
-        inner = ("..." if one is ... else type_text(one) for one in typing.get_args(hint))
-        return f"[{', '.join(inner)}]"
-    if typing.get_origin(hint) is Literal:
-        return " | ".join(map(str, typing.get_args(hint)))
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return " | ".join(type_text(one) for one in typing.get_args(hint))
-    if hint is types.NoneType:
-        return "none"
-    return hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint)
+    kind, inner = typing.get_origin(hint), typing.get_args(hint)
+    if kind is Mapping:
+        return "{name: value}"
+    if kind in (tuple, Sequence):
+        return f"[{', '.join(map(type_text, inner if kind is tuple else (*inner, ...)))}]"
+    if kind is Literal:
+        return " | ".join(map(str, inner))
+    if kind in (typing.Union, types.UnionType):
+        return " | ".join(type_text(one) for one in inner)
+    if hint in (types.NoneType, ...):
+        return "none" if hint is types.NoneType else "..."
+    return hint.__name__ if isinstance(hint, type) and not inner else str(hint)
 
 
 def attribute_docs(docstring: str) -> dict[str, str]:
@@ -146,3 +184,64 @@ def attribute_docs(docstring: str) -> dict[str, str]:
     section = re.split(r"^\S", section, maxsplit=1, flags=re.MULTILINE)[0]
     found = re.findall(r"^    (\w+): (.*(?:\n {5,}.*)*)", section, flags=re.MULTILINE)
     return {name: re.sub(r"\s+", " ", text).strip() for name, text in found}
+
+
+# What a table shows, read from the source: importing the members would import PyTorch
+
+
+def outlines(kind: str) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
+    """Name, summary, data it suits and names of options of everything of a kind."""
+    if kind == "recipes":
+        return _recipe_outlines()
+    if kind not in PLUGINS:
+        return [
+            (one.name, one.summary, one.suits, tuple(option.name for option in one.options))
+            for one in entries(kind)
+        ]
+    classes: dict[str, ast.ClassDef] = {}
+    members: dict[str, ast.ClassDef] = {}
+    for file in Path(__file__).parents[1].joinpath(kind).glob("*.py"):
+        for node in ast.parse(file.read_bytes()).body:
+            if isinstance(node, ast.ClassDef):
+                classes[node.name] = node
+                members |= dict.fromkeys(_registered(node), node)
+    return [(name, *_outline(members[name], classes)) for name in sorted(members)]
+
+
+def _recipe_outlines() -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
+    import yaml
+
+    files = sorted(Path(__file__).parents[1].joinpath("recipes").glob("*.yaml"))
+    read = [(file.stem, yaml.safe_load(file.read_bytes())) for file in files]
+    return [(name, f"{facts['title']} ({facts['paper']}).", (), ()) for name, facts in read]
+
+
+def _registered(node: ast.ClassDef) -> Iterator[str]:
+    """The names that a class is registered under."""
+    for call in node.decorator_list:
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(".register"):
+            yield ast.literal_eval(call.args[0])
+
+
+def _outline(
+    member: ast.ClassDef, classes: Mapping[str, ast.ClassDef]
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Summary, data it suits and names of options of a class, with those of its bases."""
+    lineage = [member]
+    for node in lineage:  # grows while it is read; a base outside of the folder has no options
+        names = (ast.unparse(base).partition("[")[0] for base in node.bases)
+        lineage += [classes[name] for name in names if name in classes]
+    summary, options, said = "", dict[str, None](), dict[str, tuple[str, ...]]()
+    for node in reversed(lineage):
+        summary = ast.get_docstring(node) or summary
+        is_dataclass = any("dataclass" in ast.unparse(one) for one in node.decorator_list)
+        for line in node.body:
+            if not isinstance(line, ast.AnnAssign):
+                continue
+            name = ast.unparse(line.target)
+            if name in ("wants", "tasks") and line.value is not None:
+                said[name] = ast.literal_eval(line.value)
+            if is_dataclass and not ast.unparse(line.annotation).startswith("ClassVar"):
+                options[name] = None
+    first = summary.partition("\n\n")[0].replace("\n", " ")
+    return first, _suits(said.get("wants", ()), said.get("tasks", ())), tuple(options)

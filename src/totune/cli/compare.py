@@ -1,4 +1,4 @@
-"""`totune compare`: the main job."""
+"""`totune compare`, `train` and `report`: a study, one model of one strategy, and reports."""
 
 import shlex
 import sys
@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from totune.cli.options import Json, Quiet, examples, output
-from totune.cli.output import emit, model_lines, show_report_table
-from totune.cli.settings import STUDY_OPTIONS, read_settings, takes
+from totune.cli.options import (
+    COMMON_OPTIONS,
+    STUDY_OPTIONS,
+    Data,
+    Json,
+    Quiet,
+    examples,
+    output,
+    read_settings,
+    takes,
+)
+from totune.cli.output import emit, model_lines, show_metrics, show_report_table
 
 if TYPE_CHECKING:
     from totune.study.study import Study
 
-EXAMPLES = examples(
+COMPARE_EXAMPLES = examples(
     (
         "Try it on film reviews, with nothing but what is installed:",
         "totune compare example:rotten-tomatoes --out studies/films",
@@ -57,18 +66,9 @@ EXAMPLES = examples(
     ),
 )
 
-Data = Annotated[
-    str,
-    typer.Argument(
-        metavar="DATA",
-        help="A csv, tsv, jsonl or parquet file, a CoNLL file, sentiment trees, a folder with "
-        "train/dev/test files, hub:NAME, hub:NAME/CONFIG or example:rotten-tomatoes.",
-    ),
-]
-
 
 @takes(STUDY_OPTIONS)
-def run(
+def compare(
     data: Data,
     out: Annotated[
         Path,
@@ -84,20 +84,20 @@ def run(
 ) -> None:
     """Train every strategy over several seeds and say which is worth it."""
     chosen = read_settings(settings)
-    from totune.api import compare
+    from totune import api
     from totune.cli.progress import RichProgress
     from totune.search.records import hide_passwords
 
     command = hide_passwords(shlex.join(["totune", *sys.argv[1:]]))
     with RichProgress(quiet) as progress:
-        study = compare(data, out=out, progress=progress, command=command, **chosen)
+        study = api.compare(data, out=out, progress=progress, command=command, **chosen)
     if json:
         return emit(study.to_json())
     show_report_table(study.table())
-    typer.echo("\n" + "\n".join(told(study)))
+    typer.echo("\n" + "\n".join(_answer(study)))
 
 
-def told(study: "Study") -> Iterator[str]:
+def _answer(study: "Study") -> Iterator[str]:
     """The answer and where everything lies, line by line."""
     from totune.export import is_model
 
@@ -109,3 +109,64 @@ def told(study: "Study") -> Iterator[str]:
     yield f"Report: {study.folder / 'report.html'}"
     if is_model(study.best):
         yield from model_lines(study.best)
+
+
+TRAIN_EXAMPLES = examples(
+    ("Fine-tune the default encoder:", "totune train reviews.csv --out models/reviews"),
+    (
+        "Another strategy, with its own options:",
+        "totune train reviews.csv --strategy last-2 --num-train-epochs 5 --set head.layers=2",
+    ),
+    ("Then use it:", "totune predict models/reviews new.csv"),
+)
+
+
+@takes(COMMON_OPTIONS)
+def train(
+    data: Data,
+    strategy: Annotated[
+        str, typer.Option(help="A name of totune list strategies or totune list baselines.")
+    ] = "fine-tuning",
+    out: Annotated[
+        Path,
+        typer.Option(
+            parser=output(),
+            metavar="DIR",
+            help="The model's folder; an interrupted run there goes on.",
+        ),
+    ] = Path("model"),
+    seed: Annotated[int, typer.Option(min=0, help="For initialisation and data order.")] = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+    **settings: Any,
+) -> None:
+    """Train one model and save it; the last lines say who can load it."""
+    chosen = read_settings(settings)
+    from totune import api
+    from totune.cli.progress import RichProgress
+
+    with RichProgress(quiet) as progress:
+        model = api.train(data, strategy, out=out, seed=seed, progress=progress, **chosen)
+    metrics = model.about["metrics"]
+    if json:
+        return emit({"model": out, "strategy": strategy, "seed": seed, "metrics": metrics})
+    show_metrics(metrics)
+    typer.echo("\n" + "\n".join(model_lines(out)))
+
+
+REPORT_EXAMPLES = examples(("After copying or updating a study:", "totune report studies/reviews"))
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A study's folder.")],
+    json: Json = False,
+) -> None:
+    """Rebuild report.html and report.md from a study's records; nothing is trained."""
+    from totune.study.study import Study
+
+    study = Study(folder)
+    study.report()
+    if json:
+        return emit(study.to_json())
+    show_report_table(study.table())
+    typer.echo("\n" + "\n".join(_answer(study)))

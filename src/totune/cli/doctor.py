@@ -86,15 +86,15 @@ def _installed() -> tuple[dict[str, str], list[str]]:
 
 
 def _cache() -> dict[str, Any]:
-    from totune.features import FeatureCache
+    from totune.features.folder import Folder
 
-    cache = FeatureCache()
+    cache = Folder()
     stored = sum(entry.nbytes for entry in cache.entries())
     return {"folder": cache.root, "stored_bytes": stored, "budget_bytes": cache.budget_bytes}
 
 
 def _row(name: str, value: Any) -> tuple[str, str]:
-    from totune.features import format_size
+    from totune.features.sizes import format_size
 
     label, _, unit = name.rpartition("_")
     if unit == "bytes":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from totune.cli.options import Json, examples
+from totune.cli.options import Json, examples, in_flags
 from totune.cli.output import emit, show_metrics
 from totune.cli.predict import (
     EncoderPlace,
@@ -78,7 +78,7 @@ def run(
     tell_missing_documents(trained, rows)
     warnings = trained.cautions(rows)
     for warning in warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        typer.echo(f"warning: {in_flags(warning)}", err=True)
     metrics = trained.evaluate(rows, positive_label)
     positive = positive_label or trained.task.positive
     if json:
@@ -121,7 +121,7 @@ def read_rows(
         split_seed=int(model.about.get("split_seed", 0)),
     )
     for note in (*dataset.notes, *dataset.warnings):  # the split may be drawn from train
-        typer.echo(note, err=True)
+        typer.echo(in_flags(note), err=True)
     return dict(dataset.splits())[split]  # type: ignore[index]
 
 

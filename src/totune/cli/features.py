@@ -5,15 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from totune.cli.options import Json, Quiet, examples, output
+from totune.cli.options import Json, Quiet, examples, options_of, output, read_settings, takes
 from totune.cli.output import emit
-from totune.cli.parsing import parse_layers, parse_names
-from totune.cli.settings import DATA, MACHINE, option, takes
+from totune.extraction.settings import ExtractionSettings
 
 if TYPE_CHECKING:
     from totune.extraction import Extracted
-
-VECTORS, OUTPUT = "Vectors", "Output"
 
 EXAMPLES = examples(
     ("A vector per text, in shards:", "totune features reviews.csv --out vectors"),
@@ -33,73 +30,8 @@ EXAMPLES = examples(
     ),
 )
 
-OPTIONS = [
-    option("model", str, VECTORS, "Encoder: a hub id, a local folder, or an alias.", "minilm"),
-    option("layers", str, VECTORS, "top, all, or numbers as 0,6,12; 0 is the embeddings.", "top"),
-    option(
-        "pooling",
-        str,
-        VECTORS,
-        "Over a text's tokens: mean, cls (the first token), max, or none: a vector per token.",
-        "mean",
-    ),
-    option("max_length", int, VECTORS, "Texts are cut after this many word pieces.", 256),
-    option("dtype", str, VECTORS, "float32 or float16.", "float32"),
-    option(
-        "text",
-        str | None,
-        DATA,
-        "Column of the text: its name, or its number counted from 1. Detected if not named.",
-        metavar="COLUMN",
-    ),
-    option(
-        "pair",
-        str | None,
-        DATA,
-        "Column of the second text, for pairs: its name or its number.",
-        metavar="COLUMN",
-    ),
-    option("encoding", str | None, DATA, "Of the data files; UTF-8 if not named."),
-    option(
-        "format",
-        str,
-        OUTPUT,
-        "safetensors (tensor 'vectors'; of every token also 'offsets', where each row begins), "
-        "arrow or parquet (columns 'row' and 'vector', of several layers 'vector.0', ...).",
-        "safetensors",
-    ),
-    option(
-        "keep",
-        str | None,
-        OUTPUT,
-        "Further columns of the data for arrow or parquet, with commas between; kept as text.",
-        metavar="COLUMNS",
-    ),
-    option(
-        "rows_per_shard",
-        int | None,
-        OUTPUT,
-        "Memory grows with it. If not named 10,000, or fewer where vectors would take over 64 MB.",
-    ),
-    option("precision", str, MACHINE, "auto, bf16 or fp32.", "auto"),
-    option(
-        "executor",
-        str,
-        MACHINE,
-        "local, or ray: a Ray cluster, on which data, encoder and --out have the same path on "
-        "every machine.",
-        "local",
-    ),
-    option(
-        "address",
-        str | None,
-        MACHINE,
-        "Of the Ray cluster; RAY_ADDRESS if not named, or else one started on this machine.",
-    ),
-]
 
-
-@takes(OPTIONS)
+@takes(options_of(ExtractionSettings))
 def run(
     data: Annotated[
         str,
@@ -129,9 +61,7 @@ def run(
     from totune.api import extract_features
     from totune.cli.progress import RichProgress
 
-    named = {name: value for name, value in settings.items() if value is not None}
-    readers = {"layers": parse_layers, "keep": parse_names}
-    chosen = {name: readers.get(name, _as_it_is)(value) for name, value in named.items()}
+    chosen = read_settings(settings, ExtractionSettings)
     with RichProgress(quiet) as progress:
         found = extract_features(data, out=out, progress=progress, **chosen)
     if json:
@@ -143,10 +73,6 @@ def run(
         f"computed now, {rate:,.0f} a second"
     )
     typer.echo(f"\nVectors: {out} (features.json says what they are)")
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
 
 
 def _told(found: "Extracted") -> dict[str, Any]:

@@ -1,15 +1,17 @@
 """`totune plan`: what a strategy would train, before anything is trained."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from totune.cli.options import Json, examples
+from totune.cli.options import DATA_OPTIONS, Json, examples, parse_assignments, takes
 from totune.cli.output import emit, show_table
-from totune.cli.parsing import parse_assignments
 from totune.errors import ConfigError
+from totune.registry import build
+from totune.runs.settings import Settings
 
 if TYPE_CHECKING:
     from totune.heads.base import Head
@@ -23,6 +25,10 @@ LAST_LAYER = r"head\.(.*\.)?out\.(weight|bias)"
 EXAMPLES = examples(
     ("The top two layers of the default encoder:", "totune plan last-2"),
     ("How long and at which rate it would train on your data:", "totune plan lora --data a.csv"),
+    (
+        "Where the columns must be named:",
+        "totune plan lora --data a.csv --text review --label stars --task regression",
+    ),
     ("The same for 600 train rows:", "totune plan fine-tuning --rows 600"),
     (
         "A rate for each layer, on an encoder of which only config.json is there:",
@@ -35,6 +41,7 @@ EXAMPLES = examples(
 )
 
 
+@takes(DATA_OPTIONS)
 def run(
     strategy: Annotated[str, typer.Argument(help="A name of totune list strategies.")],
     model: Annotated[str, typer.Option(help="Encoder; its config.json is enough.")] = "minilm",
@@ -49,10 +56,11 @@ def run(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option; repeatable.")
     ] = None,
     json: Json = False,
+    **reading: Any,
 ) -> None:
     """Show a strategy's phases and what they train, without training."""
     options = parse_assignments(set or [])
-    facts = describe(strategy, model, head, num_labels, options, *_sizes(data, rows))
+    facts = describe(strategy, model, head, num_labels, options, *_sizes(data, rows, reading))
     if json:
         return emit(facts)
     typer.echo(f"{facts['strategy']} on {facts['model']}, {facts['parameters']:,} parameters")
@@ -85,13 +93,25 @@ def _rates(row: dict[str, Any]) -> tuple[str, str]:
     return f"{row['learning_rate']:g}", f"{row['weight_decay']:g}"
 
 
-def _sizes(data: str | None, rows: int) -> tuple[int, int, str | None]:
-    """How many train and dev rows there are, and the task, where data was named."""
+def _sizes(data: str | None, rows: int, reading: Mapping[str, Any]) -> tuple[int, int, str | None]:
+    """How many train and dev rows there are, and the task, where data was named.
+
+    Raises:
+        ConfigError: if a setting cannot be, or says how to read data and none was named.
+        DataError: if the data cannot be used.
+    """
+    settings = build(Settings, reading, "plan")
+    settings.check()
     if data is None:
+        usual = Settings()
+        unused = [name for name in reading if getattr(settings, name) != getattr(usual, name)]
+        if unused:
+            raise ConfigError(f"`{unused[0]}` says how data is read: name it with `data`.")
         return rows, max(1, rows // 8), None  # as splits of 80, 10 and 10% have them
     from totune.data.sources import load_dataset
 
-    found = load_dataset(data)
+    read = {name: getattr(settings, name) for name in reading}
+    found = load_dataset(data, **read)
     return len(found.train), len(found.dev), found.columns.task
 
 

@@ -84,7 +84,7 @@ def run(
     output: Annotated[
         Path | None,
         typer.Option(
-            parser=to_file("--output"),
+            parser=to_file("output"),
             metavar="FILE",
             help="A csv, tsv or jsonl file (of tagged words .conll too); standard output if not "
             "named. Earlier predictions (but of tags) are replaced, other files are not.",

@@ -1,21 +1,17 @@
 """`totune pretrain`: a language model from text, of either kind, as an encoder."""
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from totune.cli.options import Json, Quiet, examples, output
+from totune.cli.options import Json, Quiet, examples, options_of, output, read_settings, takes
 from totune.cli.output import emit, show_table
-from totune.cli.parsing import parse_duration
-from totune.cli.settings import option, takes
+from totune.pretraining.settings import PretrainingSettings
 
 if TYPE_CHECKING:
-    from totune.pretraining import Pretrained, PretrainingSettings
-
-TRAINING, BUDGET, MACHINE = "Training", "How long", "Machine"
+    from totune.pretraining import Pretrained
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -49,53 +45,8 @@ Validation = Annotated[
 SIZES = "tiny (tests: seconds), mini (a processor: an hour) or small (a GPU: half an hour)"
 
 
-OPTIONS = [
-    option(
-        "max_words",
-        int | None,
-        BUDGET,
-        "Words to read; whole documents are used until there are so many. A smaller text is read "
-        "several times.",
-    ),
-    option("max_steps", int | None, BUDGET, "Optimizer steps."),
-    option(
-        "max_time",
-        str | None,
-        BUDGET,
-        "Time to train, as 90s, 20m or 1h30m. If there is no limit, the text is read once.",
-        metavar="DURATION",
-    ),
-    option("eval_steps", int | None, BUDGET, "Steps between evaluations; a tenth of the whole."),
-    option("vocab_size", int | None, TRAINING, "Word pieces (bert), words of the softmax (elmo)."),
-    option("max_length", int | None, TRAINING, "Encodings (bert) or words (elmo) of a row."),
-    option("batch_size", int | None, TRAINING, "Rows of an optimizer step, over all devices."),
-    option("learning_rate", float | None, TRAINING, "Peak rate; the preset's if not named."),
-    option("warmup_ratio", float, TRAINING, "Share of the training with a rising rate.", 0.06),
-    option("weight_decay", float, TRAINING, "Decoupled weight decay.", 0.01),
-    option("max_grad_norm", float, TRAINING, "Gradients are clipped to this norm.", 1.0),
-    option("seed", int, TRAINING, "Of initial weights, order and masks.", 0),
-    option(
-        "gradient_accumulation_steps",
-        int,
-        MACHINE,
-        "Parts that a step is computed in, to need less memory; numbers stay the same.",
-        1,
-    ),
-    option("precision", str, MACHINE, "auto, bf16 or fp32.", "auto"),
-]
-
-
-BERT_OPTIONS = [
-    *OPTIONS,
-    option(
-        "short_length",
-        int | None,
-        TRAINING,
-        "Pieces of a row in the first part of the training, which learns faster from short rows; "
-        "the preset's if not named.",
-    ),
-    option("short_ratio", float, TRAINING, "Share of the training that reads short rows.", 0.8),
-]
+OPTIONS = options_of(PretrainingSettings)
+ELMO_OPTIONS = [one for one in OPTIONS if not one.name.startswith("short_")]
 
 
 @app.command(
@@ -120,7 +71,7 @@ BERT_OPTIONS = [
         ),
     ),
 )
-@takes(BERT_OPTIONS)
+@takes(OPTIONS)
 def bert(
     corpus: Corpus,
     out: Out,
@@ -148,7 +99,7 @@ def bert(
     **options: Any,
 ) -> None:
     """Train a masked language model (BERT) on text."""
-    settings = _settings(options)
+    settings = PretrainingSettings(**read_settings(options, PretrainingSettings))
     from totune.cli.progress import RichProgress
     from totune.pretraining import pretrain_bert
 
@@ -187,7 +138,7 @@ def bert(
         ),
     ),
 )
-@takes(OPTIONS)
+@takes(ELMO_OPTIONS)
 def elmo(
     corpus: Corpus,
     out: Out,
@@ -205,7 +156,7 @@ def elmo(
     **options: Any,
 ) -> None:
     """Train a language model in both directions (ELMo) on text."""
-    settings = _settings(options)
+    settings = PretrainingSettings(**read_settings(options, PretrainingSettings))
     from totune.cli.progress import RichProgress
     from totune.pretraining import pretrain_elmo
 
@@ -221,15 +172,6 @@ def elmo(
             progress=progress,
         )
     _show(found, json)
-
-
-def _settings(options: Mapping[str, Any]) -> "PretrainingSettings":
-    given = dict(options)
-    time = given.pop("max_time")
-    seconds = None if time is None else parse_duration(time)
-    from totune.pretraining import PretrainingSettings
-
-    return PretrainingSettings(**given, max_seconds=seconds)
 
 
 def _show(found: "Pretrained", json: bool) -> None:

@@ -20,6 +20,7 @@ from rich.progress import Progress as RichBars
 from rich.table import Table
 from rich.text import Text
 
+from totune.cli.options import in_flags
 from totune.progress import Bar, Progress
 
 UNKNOWN = "–"  # how a table shows a value that is not known yet
@@ -49,10 +50,10 @@ class RichProgress(Progress):
         self._close()
 
     def say(self, message: str) -> None:
-        self._print(Text(message))
+        self._print(Text(in_flags(message)))
 
     def warn(self, message: str) -> None:
-        self._print(Text.assemble(("warning: ", "bold yellow"), message))
+        self._print(Text.assemble(("warning: ", "bold yellow"), in_flags(message)))
 
     @contextmanager
     def bar(self, description: str, total: int | None, unit: str = "") -> Iterator[Bar]:

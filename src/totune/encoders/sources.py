@@ -6,9 +6,6 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-import huggingface_hub
-from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError
-
 from totune.errors import ModelError
 from totune.registry import did_you_mean
 
@@ -101,21 +98,23 @@ def _from_hub(hub_id: str, reference: str, weights: bool) -> Source:
 
     A hub that cannot be reached is no fault if everything was downloaded earlier.
     """
+    from huggingface_hub import errors
+
     try:
         folder = _download(hub_id, _SMALL_FILES + (_SAFE_WEIGHTS if weights else []))
         if weights and not list(folder.glob(_SAFE_WEIGHTS[0])):
             folder = _download(hub_id, _SMALL_FILES + _PICKLED_WEIGHTS)
-    except GatedRepoError:
+    except errors.GatedRepoError:
         raise ModelError(
             f"The hub hands out {hub_id!r} only to accounts that accepted its terms. Accept them "
             "on the hub and log in with `hf auth login`, or give a local folder."
         ) from None
-    except (RepositoryNotFoundError, HFValidationError):
+    except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise ModelError(
             f"{reference!r} is neither an alias, nor a local folder, nor a model that the hub "
             f"shows. {_remedy(reference)}"
         ) from None
-    except (OSError, huggingface_hub.errors.HfHubHTTPError) as error:
+    except (OSError, errors.HfHubHTTPError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(
             f"The hub could not be reached for {hub_id!r} ({reason}), and no complete download "
@@ -125,6 +124,8 @@ def _from_hub(hub_id: str, reference: str, weights: bool) -> Source:
 
 
 def _download(hub_id: str, patterns: list[str]) -> Path:
+    import huggingface_hub
+
     # Files in subfolders are exports to other formats.
     kept = huggingface_hub.snapshot_download(
         hub_id, allow_patterns=patterns, ignore_patterns=["*/*"]

@@ -25,7 +25,7 @@ from totune.model import Model
 from totune.registry import build
 from totune.tasks.base import Task
 
-_REMEDY = "Name a place of that encoder with --model ENCODER (in Python: model=...)."
+_REMEDY = "Name a place of that encoder with `model`."
 _SHOWN = 8  # digits of a fingerprint
 
 

@@ -41,18 +41,18 @@ _UNFINISHED = "model.*.tmp"
 _DAMAGE = (ValueError, TypeError, KeyError, SafetensorError, RuntimeError, OSError, ConfigError)
 
 
-def check_model_folder(folder: Path, option: str = "--out") -> None:
+def check_model_folder(folder: Path, setting: str = "out") -> None:
     """Makes sure that a model may be written into a folder.
 
     Args:
         folder: new, empty, or with a model of totune, finished or in training; whatever else lies
             beside that model stays.
-        option: that it was named with.
+        setting: that it was named by.
 
     Raises:
         ConfigError: if the folder is anything else.
     """
-    check_output_folder(folder, f"a model ({DESCRIPTION})", _is_ours, option)
+    check_output_folder(folder, f"a model ({DESCRIPTION})", _is_ours, setting)
 
 
 def _is_ours(folder: Path) -> bool:
@@ -132,7 +132,7 @@ def read_description(folder: Path) -> tuple[Task, dict[str, Any]]:
     if not (folder / DESCRIPTION).is_file():
         raise ModelError(
             f"{folder} holds no model of totune (there is no {DESCRIPTION} in it). Name the folder "
-            "that 'totune train --out' made, or the 'best' folder of a study."
+            "that 'totune train' made, or the 'best' folder of a study."
         )
     with refusing_damage(folder):
         about = read_json(folder, DESCRIPTION)

@@ -49,8 +49,8 @@ def _load(folder: Path, task: Task, about: dict[str, Any], model: str | None) ->
         raise ValueError(f"this version of totune reads no {kind!r}")
     if model is not None:
         raise ModelError(
-            f"--model {model}: {folder} needs no encoder named, since it holds no adapters to "
-            "one. Leave --model out."
+            f"`model` {model}: {folder} needs no encoder named, since it holds no adapters to "
+            "one. Leave `model` out."
         )
     return _LOADERS[kind](folder, task, about)
 

@@ -115,7 +115,7 @@ class Predictor:
             ConfigError: if `positive_label` is not one of two classes.
         """
         if examples.labels is None:
-            raise DataError("these rows have no labels to compare with; name them with --label.")
+            raise DataError("these rows have no labels to compare with; name them with `label`.")
         predictions = self.task.predictions(self.outputs(examples), examples.counts)
         if positive_label is None:
             return self.task.evaluate(self.task.targets(examples.labels), predictions)

@@ -1,13 +1,12 @@
-"""What can be said about an extraction of features."""
+"""The settings of an extraction of features, each declared once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from totune.encoders.sources import DEFAULT_ENCODER
 from totune.errors import ConfigError
-from totune.machine import choose_precision
-from totune.registry import did_you_mean
+from totune.registry import DeclaredSettings, out_of_range, same_setting, setting
+from totune.runs.settings import MACHINE, Settings
 
 Pooling = Literal["mean", "cls", "max", "none"]
 Format = Literal["safetensors", "arrow", "parquet"]
@@ -15,45 +14,60 @@ Dtype = Literal["float32", "float16"]
 Executor = Literal["local", "ray"]
 
 SHARD_BYTES = 64_000_000  # of vectors in a shard, about, where nobody says how many rows
-SHARD_ROWS = 10_000  # at the most, likewise
+SHARD_ROWS = 10_000  # at most, likewise
+
+VECTORS, OUTPUT = "Vectors", "Output"
 
 
 @dataclass(frozen=True)
-class ExtractionSettings:
-    """The command line's options have these names.
+class ExtractionSettings(DeclaredSettings):
+    """What vectors are computed, of which texts, into which files."""
 
-    Attributes:
-        model: the encoder: hub id, local folder, or the alias `minilm`.
-        text, pair: columns of the texts; detected if None.
-        keep: other columns that are carried into the output, as text; not for safetensors.
-        encoding: of text files; UTF-8 if None.
-        layers: "top", "all" (0, the embeddings, to the top), or numbers of layers.
-        pooling: over a text's tokens: "mean", "cls" (the first token), "max", or "none" for a
-            vector per token.
-        max_length: texts are cut after this many word pieces (at most the encoder's own limit).
-        rows_per_shard: rows of a file; if None 10,000, or fewer where vectors would take more
-            than about 64 MB.
-        format: "safetensors", "arrow" or "parquet".
-        dtype: of the vectors: "float32" or "float16".
-        precision: that the encoder computes in: "auto", "bf16" or "fp32".
-        executor: "local", or "ray" for the machines of a Ray cluster.
-        address: of the Ray cluster; RAY_ADDRESS if None, or else one started on this machine.
-    """
-
-    model: str = DEFAULT_ENCODER
-    text: str | None = None
-    pair: str | None = None
-    keep: Sequence[str] = ()
-    encoding: str | None = None
-    layers: str | Sequence[int] = "top"
-    pooling: str = "mean"
-    max_length: int = 256
-    rows_per_shard: int | None = None
-    format: str = "safetensors"
-    dtype: str = "float32"
-    precision: str = "auto"
-    executor: str = "local"
-    address: str | None = None
+    model: str = same_setting(Settings, "model", panel=VECTORS)
+    layers: str | Sequence[int] = setting(
+        "top", "top, all, or numbers of layers; 0 is the embeddings.", VECTORS, typed="layers"
+    )
+    pooling: Pooling = setting(
+        "mean",
+        "Over a text's tokens: mean, cls (the first token), max, or none: a vector per token.",
+        VECTORS,
+    )
+    max_length: int = same_setting(Settings, "max_length", panel=VECTORS)
+    dtype: Dtype = setting("float32", "float32 or float16.", VECTORS)
+    text: str | None = same_setting(Settings, "text")
+    pair: str | None = same_setting(Settings, "pair")
+    encoding: str | None = same_setting(Settings, "encoding")
+    format: Format = setting(
+        "safetensors",
+        "safetensors (tensor 'vectors'; of every token also 'offsets', where each row begins), "
+        "arrow or parquet (columns 'row' and 'vector', of several layers 'vector.0', ...).",
+        OUTPUT,
+    )
+    keep: Sequence[str] = setting(
+        (),
+        "Further columns of the data for arrow or parquet; kept as text.",
+        OUTPUT,
+        metavar="COLUMNS",
+        typed="names",
+    )
+    rows_per_shard: int | None = setting(
+        None,
+        "Memory grows with it. If not named 10,000, or fewer where vectors would take over 64 MB.",
+        OUTPUT,
+        ge=1,
+    )
+    precision: Literal["auto", "bf16", "fp32"] = same_setting(Settings, "precision")
+    executor: Executor = setting(
+        "local",
+        "local, or ray: a Ray cluster, on which data, encoder and `out` have the same path on "
+        "every machine.",
+        MACHINE,
+    )
+    address: str | None = setting(
+        None,
+        "Of the Ray cluster; RAY_ADDRESS if not named, or else one started on this machine.",
+        MACHINE,
+    )
 
     def check(self) -> None:
         """Finds every fault before anything is read or loaded.
@@ -61,15 +75,7 @@ class ExtractionSettings:
         Raises:
             ConfigError: with all faults.
         """
-        faults = [
-            *self._wrong_names(),
-            *self._out_of_range(),
-            *self._contradictions(),
-        ]
-        try:
-            choose_precision(self.precision)
-        except ConfigError as error:
-            faults += error.faults
+        faults = self.faults()
         if faults:
             raise ConfigError(faults)
 
@@ -105,32 +111,12 @@ class ExtractionSettings:
         size = vectors * depths * width * (2 if self.dtype == "float16" else 4)
         return max(1, min(SHARD_ROWS, SHARD_BYTES // size))
 
-    def _wrong_names(self) -> list[str]:
-        choices = {"pooling": Pooling, "format": Format, "dtype": Dtype, "executor": Executor}
-        return [
-            f"{name}={getattr(self, name)!r} is not known. "
-            f"{did_you_mean(getattr(self, name), get_args(known))}"
-            for name, known in choices.items()
-            if getattr(self, name) not in get_args(known)
-        ]
-
-    def _out_of_range(self) -> list[str]:
-        limits = {
-            "layers": (self._has_layers(), "top, all, or numbers of layers such as 0,6"),
-            "max_length": (self.max_length >= 8, "at least 8 word pieces"),
-            "rows_per_shard": (
-                self.rows_per_shard is None or self.rows_per_shard >= 1,
-                "1 or more",
-            ),
-        }
-        return [
-            f"{name}={getattr(self, name)!r} is out of range: it must be {limit}."
-            for name, (holds, limit) in limits.items()
-            if not holds
-        ]
-
-    def _contradictions(self) -> list[str]:
+    def contradictions(self) -> list[str]:
         faults = []
+        words = ("top", "all")
+        if not self.layers or (isinstance(self.layers, str) and self.layers not in words):
+            limit = "top, all, or numbers of layers such as 0,6"
+            faults.append(out_of_range("layers", self.layers, limit))
         if self.keep and self.format == "safetensors":
             faults.append(
                 f"keep={','.join(self.keep)}: safetensors hold no text; choose the format arrow or "
@@ -143,8 +129,3 @@ class ExtractionSettings:
         if self.address is not None and self.executor != "ray":
             faults.append(f"address={self.address!r} is of a Ray cluster: it needs executor=ray.")
         return faults
-
-    def _has_layers(self) -> bool:
-        if isinstance(self.layers, str):
-            return self.layers in ("top", "all")
-        return len(self.layers) > 0

@@ -1,12 +1,29 @@
-"""The frozen-prefix cache: what a frozen block says of an example is computed once, then read."""
+"""The frozen-prefix cache: what a frozen block says of an example is computed once, then read.
 
-from totune.features.cache import FeatureCache
-from totune.features.fill import compute
-from totune.features.fingerprint import prefix_fingerprint
-from totune.features.folder import Entry
-from totune.features.rows import Features, Selection
-from totune.features.sizes import format_size, parse_size
+What is named here is imported on first use, so that the command line loads without PyTorch.
+"""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from totune.features.cache import FeatureCache
+    from totune.features.fill import compute
+    from totune.features.fingerprint import prefix_fingerprint
+    from totune.features.folder import Entry
+    from totune.features.rows import Features, Selection
+    from totune.features.sizes import format_size, parse_size
+
+_MODULES = {
+    "Entry": "folder",
+    "FeatureCache": "cache",
+    "Features": "rows",
+    "Selection": "rows",
+    "compute": "fill",
+    "format_size": "sizes",
+    "parse_size": "sizes",
+    "prefix_fingerprint": "fingerprint",
+}
 __all__ = [
     "Entry",
     "FeatureCache",
@@ -17,3 +34,9 @@ __all__ = [
     "parse_size",
     "prefix_fingerprint",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from platformdirs import user_cache_path
 
 from totune._version import __version__
 from totune.encoders.encoder import Encoder
@@ -55,7 +53,7 @@ class FeatureCache:
         progress: Progress = Progress(),  # noqa: B008 - silent and without state
     ) -> None:
         self.seconds = 0.0
-        self._folder = Folder(root or default_root(), budget_bytes)
+        self._folder = Folder(root, budget_bytes)
         self._progress = progress
         self._open: dict[str, Features] = {}
         self._refused: set[str] = set()
@@ -241,7 +239,7 @@ class FeatureCache:
         self._progress.say(
             f"The features of {job.description} ({format_size(job.layout.nbytes)}) do not fit the "
             f"cache's budget of {format_size(self.budget_bytes)}: they are computed again in every "
-            "epoch, with the same results. Give it more with --cache-budget."
+            "epoch, with the same results. Give it more with `cache_budget`."
         )
 
     def _warn_of_disk(self, job: Computation, fault: OSError) -> None:
@@ -258,12 +256,6 @@ class FeatureCache:
             yield
         finally:
             self.seconds += time.perf_counter() - start
-
-
-def default_root() -> Path:
-    """$TOTUNE_CACHE, or `totune/features` in the platform's cache folder."""
-    named = os.environ.get("TOTUNE_CACHE")
-    return Path(named).expanduser() if named else user_cache_path("totune") / "features"
 
 
 def _key(encoder: Encoder, pieces: Encodings, view: View, precision: Precision) -> str:

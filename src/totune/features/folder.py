@@ -19,6 +19,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from platformdirs import user_cache_path
 
 from totune.features.entry_file import BadEntryError, EntryWriter, Head, file_size, read_head
 from totune.progress import Progress
@@ -53,19 +54,25 @@ class Entry:
         return self.path.name.split(".")[0]
 
 
+def _default_root() -> Path:
+    named = os.environ.get("TOTUNE_CACHE")
+    return Path(named).expanduser() if named else user_cache_path("totune") / "features"
+
+
 class Folder:
     """The files under `root`.
 
     Args:
-        root: the folder; made when first written to.
+        root: the folder; made when first written to. By default $TOTUNE_CACHE, or `totune/features`
+            in the user's cache folder.
         budget_bytes: what all files together may take; by default a quarter of the disk space that
             is free or taken by this folder.
     """
 
-    def __init__(self, root: Path, budget_bytes: int | None = None) -> None:
-        self.root = root
+    def __init__(self, root: Path | None = None, budget_bytes: int | None = None) -> None:
+        self.root = root or _default_root()
         if budget_bytes is None:
-            budget_bytes = (_free_bytes(root) + sum(size for _, size, _ in self._files())) // 4
+            budget_bytes = (_free_bytes(self.root) + sum(size for _, size, _ in self._files())) // 4
         self.budget_bytes = budget_bytes
 
     def prepare(self) -> None:

@@ -1,78 +1,85 @@
 """How a language model is pretrained, and presets: sizes by name, each with its settings."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, TypeVar
 
 from totune.encoders.elmo.options import ElmoOptions
 from totune.errors import ConfigError
-from totune.registry import did_you_mean
+from totune.registry import DeclaredSettings, did_you_mean, setting
+
+TRAINING, BUDGET, MACHINE = "Training", "How long", "Machine"
 
 
 @dataclass(frozen=True)
-class PretrainingSettings:
+class PretrainingSettings(DeclaredSettings):
     """The settings of a pretraining; None stands for the preset's value.
 
     Training ends at the first of `max_steps`, `max_words` and `max_seconds` that are given; without
     any, after one pass over the text. The learning rate rises, then falls linearly to 0 at the end.
-
-    Attributes:
-        vocab_size: number of word pieces, or of words of the softmax.
-        max_length: tokens of a row, special tokens included.
-        batch_size: rows of an optimizer step, over all processes.
-        gradient_accumulation_steps: parts that a step is computed in, to need less memory.
-        short_length: tokens of a row in the first part of the training (bert only); a step then
-            reads more rows, with about as many tokens in all.
-        short_ratio: share of the training that reads short rows.
-        learning_rate: peak learning rate.
-        warmup_ratio: share of the training in which the learning rate rises.
-        weight_decay: decoupled weight decay of matrices.
-        max_grad_norm: norm that gradients are clipped to.
-        max_steps: optimizer steps.
-        max_words: white-space separated words to read; also limits how much of the corpus is used.
-        max_seconds: wall time of training, evaluations included.
-        eval_steps: steps between two evaluations; None for a tenth of the training.
-        seed: seed of initialisation, order and masks.
-        precision: "auto", "bf16" or "fp32".
     """
 
-    vocab_size: int | None = None
-    max_length: int | None = None
-    batch_size: int | None = None
-    gradient_accumulation_steps: int = 1
-    short_length: int | None = None
-    short_ratio: float = 0.8
-    learning_rate: float | None = None
-    warmup_ratio: float = 0.06
-    weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
-    max_steps: int | None = None
-    max_words: int | None = None
-    max_seconds: float | None = None
-    eval_steps: int | None = None
-    seed: int = 0
-    precision: str = "auto"
+    max_words: int | None = setting(
+        None,
+        "Words to read; whole documents are used until there are so many. A smaller text is read "
+        "several times.",
+        BUDGET,
+        gt=0,
+    )
+    max_steps: int | None = setting(None, "Optimizer steps.", BUDGET, gt=0)
+    max_seconds: float | None = setting(
+        None,
+        "Time to train. If there is no limit, the text is read once.",
+        BUDGET,
+        metavar="DURATION",
+        typed="duration",
+        flag="max_time",
+        gt=0,
+    )
+    eval_steps: int | None = setting(
+        None, "Steps between evaluations; a tenth of the whole.", BUDGET, gt=0
+    )
+    vocab_size: int | None = setting(
+        None, "Word pieces (bert), words of the softmax (elmo).", TRAINING, gt=0
+    )
+    max_length: int | None = setting(
+        None, "Word pieces (bert) or words (elmo) of a row.", TRAINING, gt=0
+    )
+    batch_size: int | None = setting(
+        None, "Rows of an optimizer step, over all devices.", TRAINING, gt=0
+    )
+    learning_rate: float | None = setting(
+        None, "Peak rate; the preset's if not named.", TRAINING, gt=0
+    )
+    warmup_ratio: float = setting(
+        0.06, "Share of the training with a rising rate.", TRAINING, ge=0, lt=1
+    )
+    weight_decay: float = setting(0.01, "Decoupled weight decay.", TRAINING, ge=0)
+    max_grad_norm: float = setting(1.0, "Gradients are clipped to this norm.", TRAINING, gt=0)
+    seed: int = setting(0, "Of initial weights, order and masks.", TRAINING, ge=0)
+    gradient_accumulation_steps: int = setting(
+        1,
+        "Parts that a step is computed in, to need less memory; numbers stay the same.",
+        MACHINE,
+        gt=0,
+    )
+    precision: Literal["auto", "bf16", "fp32"] = setting(
+        "auto", "auto, bf16 or fp32.", MACHINE, noun="a precision"
+    )
+    short_length: int | None = setting(
+        None,
+        "Pieces of a row in the first part of the training (bert), which learns faster from short "
+        "rows; the preset's if not named.",
+        TRAINING,
+        gt=0,
+    )
+    short_ratio: float = setting(
+        0.8, "Share of the training that reads short rows.", TRAINING, ge=0, lt=1
+    )
 
     def check(self) -> None:
         """Raises `ConfigError` with every value that is out of range."""
-        faults = [
-            f"{name}={value!r} must be greater than 0."
-            for name, value in asdict(self).items()
-            if name in _POSITIVE and value is not None and not value > 0
-        ]
-        faults += [
-            f"{name}={value!r} must be from 0 to below 1."
-            for name, value in (
-                ("warmup_ratio", self.warmup_ratio),
-                ("short_ratio", self.short_ratio),
-            )
-            if not 0 <= value < 1
-        ]
-        faults += [
-            f"{name}={value!r} must not be negative."
-            for name, value in (("weight_decay", self.weight_decay), ("seed", self.seed))
-            if value < 0
-        ]
+        faults = self.faults()
         if faults:
             raise ConfigError(faults)
 
@@ -85,10 +92,6 @@ class PretrainingSettings:
 
 
 _OF_PRESETS = ("vocab_size", "max_length", "batch_size", "learning_rate", "short_length")
-_POSITIVE = frozenset(
-    "vocab_size max_length short_length batch_size gradient_accumulation_steps learning_rate "
-    "max_grad_norm max_steps max_words max_seconds eval_steps".split()
-)
 Architecture = TypeVar("Architecture")
 
 

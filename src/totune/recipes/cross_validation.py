@@ -112,7 +112,7 @@ def folds(examples: Examples, task: TaskName, count: int, seed: int | None) -> F
     if smallest < count:
         raise DataError(
             f"{count} folds need {count} rows of every label, and one of the {len(examples):,} "
-            f"rows' labels has {smallest}. Use a larger --fraction."
+            f"rows' labels has {smallest}. Use a larger `fraction`."
         )
     splitter = StratifiedKFold(count, shuffle=seed is not None, random_state=seed)
     return list(splitter.split(np.zeros(len(examples)), of_row))

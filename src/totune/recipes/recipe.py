@@ -26,7 +26,7 @@ class Data(_Plain):
     """What the recipe reads.
 
     Attributes:
-        files: names under `--data-dir`; the first that is there is read.
+        files: names under `data_dir`; the first that is there is read.
         obtain: where the data can be had, a sentence.
         text: the column of the text.
         label: the column of the label.
@@ -156,7 +156,7 @@ class Recipe(_Plain):
         looked = " or ".join(str(place) for place in places)
         raise DataError(
             f"{self.name} needs {looked}, which is not there. {self.data.obtain} Name the folder "
-            "that holds it with --data-dir."
+            "that holds it with `data_dir`."
         )
 
 

@@ -20,9 +20,9 @@ def cautions(
     found = []
     if max(cut.values(), default=0) > MANY_CUT:
         remedy = (
-            f"raise --max-length (this encoder reads {limit})"
+            f"raise `max_length` (this encoder reads {limit})"
             if max_length < limit
-            else "this encoder reads no more, so name one that reads longer texts with --model, or "
+            else "this encoder reads no more, so name one that reads longer texts with `model`, or "
             "put what matters first"
         )
         found.append(
@@ -33,7 +33,7 @@ def cautions(
         found.append(
             f"Many word pieces are not in the encoder's vocabulary ({_shares(unknown)}), so it "
             "cannot tell them apart: name an encoder for the language and script of these texts "
-            "with --model."
+            "with `model`."
         )
     return found
 

@@ -160,7 +160,7 @@ def check_candidates(members: Sequence[Candidate]) -> list[Strategy | Baseline]:
 
 
 def assign_options(members: Sequence[Candidate], settings: Mapping[str, Any]) -> list[Candidate]:
-    """Distributes `--set` values: `NAME` to all members that have it, `MEMBER.NAME` to one.
+    """Distributes `options`: `NAME` to all members that have it, `MEMBER.NAME` to one.
 
     A member goes by the name it was given and by what its strategy is called in reports: `last-3`
     is also `last-k` with `k=3`.

@@ -116,7 +116,7 @@ class Context:
         pieces = units.pieces
         if pieces.truncated:
             at_limit = self.max_length >= self.loaded.encoder.max_length
-            remedy = "this encoder reads no more" if at_limit else "--max-length raises the limit"
+            remedy = "this encoder reads no more" if at_limit else "`max_length` raises the limit"
             share = 100 * pieces.truncated / len(pieces)
             what = "rows" if len(pieces) == len(units) else "texts"  # of pairs encoded apart
             self.progress.warn(
@@ -129,7 +129,7 @@ class Context:
         if share > MANY_UNKNOWN:
             self.progress.warn(
                 f"{share:.1%} of the word pieces of {name} are not in the encoder's vocabulary; "
-                "--model names an encoder for the language and script of these texts."
+                "`model` names an encoder for the language and script of these texts."
             )
 
     def embed(self, examples: Examples) -> np.ndarray:

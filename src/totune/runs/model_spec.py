@@ -109,7 +109,7 @@ class ModelSpec:
         if room < self.max_length:  # prefixes take places of their own
             raise ConfigError(
                 f"{self.strategy.label}: beside what it inserts, the encoder has room for {room} "
-                f"word pieces, and inputs may have {self.max_length}. Use --max-length {room}."
+                f"word pieces, and inputs may have {self.max_length}. Use `max_length={room}`."
             )
         return model, self.strategy.plan(model)
 
@@ -123,7 +123,7 @@ class ModelSpec:
         if reads_pairs and self.has_pairs is False:
             raise ConfigError(
                 f"head {self.head.name!r} compares two texts, and this data has one per row: name "
-                "the second with --pair, or use another head."
+                "the second with `pair`, or use another head."
             )
         encoding = self.encoding_options.pair_encoding
         if self.input_kind == "pooled-pair" and encoding == "joint":

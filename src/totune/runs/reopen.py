@@ -12,9 +12,10 @@ from totune.registry import build
 from totune.runs.config import RunConfig
 from totune.runs.context import Context
 from totune.runs.model_spec import strategy_of
-from totune.runs.prepare import Settings, prepare
+from totune.runs.prepare import prepare
 from totune.runs.records import RunRecord, StudyInfo
 from totune.runs.run import TRAINED, Run
+from totune.runs.settings import Settings
 from totune.runs.store import Store
 from totune.strategies.base import STRATEGIES
 from totune.tasks.base import task_from_json
@@ -100,7 +101,7 @@ def finished_runs(
     if len(kept) < len(runs):
         progress.warn(
             f"The weights of {len(runs) - len(kept)} of {len(runs)} runs were not kept, so they "
-            "are left out. totune compare --keep-weights all keeps those of every seed."
+            "are left out. A study with `keep_weights='all'` keeps those of every seed."
         )
     return kept
 

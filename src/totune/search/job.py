@@ -75,7 +75,7 @@ def search_members(
     if context.devices.world > 1:
         raise ConfigError(
             f"A search trains one trial in one process, and {context.devices.world} share this "
-            "run. Search without torchrun; what has won can be set with --set."
+            "run. Search without torchrun; what has won can be set with `options`."
         )
     spaces = [space_of(member, context) for member in members]
     labels = [

@@ -16,10 +16,11 @@ from totune.runs.callbacks import Callback, CallbackList
 from totune.runs.config import Candidate, addressed
 from totune.runs.context import Context
 from totune.runs.executors import create_executor
-from totune.runs.prepare import Settings, prepare
+from totune.runs.prepare import prepare
 from totune.runs.records import RunRecord, StudyInfo
 from totune.runs.run import Runs, configure
 from totune.runs.runner import Runner, check_plans, leave_out_unfit, tokenize_splits
+from totune.runs.settings import Settings
 from totune.runs.store import Store, is_study
 from totune.study.best import save_best
 from totune.study.describe import describe
@@ -44,7 +45,7 @@ def compare(
         callbacks: called at the beginning, every epoch and the end of every run.
         progress: shows what goes on; silent by default.
         command: the command line, recorded in the study.
-        **settings: see `totune.runs.prepare.Settings`.
+        **settings: see `totune.runs.settings.Settings`.
 
     Returns:
         The study, with its report written and the recommended model saved in `best/`.
@@ -110,9 +111,9 @@ def open_study(out: str | Path, encoder: str) -> Store:
     if best.is_symlink():
         raise ConfigError(
             f"{best} is a link to {best.readlink()}, and models are not written through links. "
-            "Remove the link, or name another folder with --out."
+            "Remove the link, or name another folder with `out`."
         )
-    check_model_folder(best, option="the folder")
+    check_model_folder(best, setting="best")
     check_reports(folder)
     if encoder not in ALIASES:
         check_input_stays(encoder, best)
@@ -132,7 +133,7 @@ def say_positive(context: Context) -> None:
     positive = context.task.positive
     if positive is not None:
         context.progress.say(
-            f"F1 is that of the class {positive!r} (--positive-label names the class)."
+            f"F1 is that of the class {positive!r} (`positive_label` names the class)."
         )
 
 
@@ -167,7 +168,7 @@ def check_same_study(store: Store, info: StudyInfo) -> None:
     if others:
         raise ConfigError(
             f"{store.folder} holds a study of {' and '.join(others)}. "
-            "Choose another folder with --out."
+            "Choose another folder with `out`."
         )
 
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from totune import machine
 from totune.runs.context import Context
-from totune.runs.prepare import Settings
 from totune.runs.records import StudyInfo
 from totune.runs.run import Runs
+from totune.runs.settings import Settings
 
 
 def describe(

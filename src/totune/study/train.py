@@ -11,9 +11,10 @@ from totune.outputs import check_input_stays, output_path
 from totune.progress import Progress
 from totune.registry import build
 from totune.runs.callbacks import Callback
-from totune.runs.prepare import Settings, prepare
+from totune.runs.prepare import prepare
 from totune.runs.run import configure
 from totune.runs.runner import Runner, check_plans, tokenize_splits
+from totune.runs.settings import Settings
 from totune.runs.store import Store
 from totune.study.best import save_run
 from totune.study.compare import add_callbacks, say_positive
@@ -39,7 +40,7 @@ def train(
         seed: for initialisation and data order.
         callbacks: called at the beginning, every epoch and the end of the run.
         progress: shows what goes on; silent by default.
-        **settings: see `totune.runs.prepare.Settings`.
+        **settings: see `totune.runs.settings.Settings`.
 
     Returns:
         The trained model.

@@ -2,7 +2,6 @@
 
 import numpy as np
 import torch
-from sklearn.preprocessing import StandardScaler
 
 from totune.linear_model import choose_strength, draw_folds, fit_linear
 from totune.model import Model
@@ -37,6 +36,8 @@ def solve_head(model: Model, source: Source, devices: Devices, folds: int, seed:
     assert targets is not None, "training needs targets"
     known = task.known(targets)
     targets = targets[known]
+    from sklearn.preprocessing import StandardScaler  # takes a second to load
+
     scaler = StandardScaler()
     features = scaler.fit_transform(linear_inputs(model, source, devices)[known].astype(np.float64))
     chosen = np.random.default_rng(seed).permutation(len(targets))[:CHOOSING_ROWS]

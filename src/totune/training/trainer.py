@@ -271,7 +271,7 @@ class Trainer:
         if not math.isfinite(loss):
             raise RunError(
                 f"the loss on {split.name} became {loss} in epoch {len(self.history.epochs) + 1}: "
-                "use a smaller learning_rate, or --precision fp32."
+                "use a smaller learning_rate, or `precision='fp32'`."
             )
         predictions = self.task.predictions(outputs.values, split.units.counts)
         return {**self.task.evaluate(targets, predictions), "loss": loss}

@@ -16,7 +16,7 @@ from totune.analyses.inputs.hidden_states import HiddenStates
 from totune.analyses.inputs.studies import open_data
 from totune.analyses.mutual_information import MutualInformation
 from totune.analyses.mutual_information_section import information_figure
-from totune.cli.parsing import parse_assignments
+from totune.cli.options import parse_assignments
 from totune.errors import ConfigError, DataError
 from totune.information import Edge, NearestNeighbours
 from totune.progress import Progress

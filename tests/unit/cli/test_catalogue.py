@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from totune.cli.catalogue import KINDS, attribute_docs, describe, entries, type_text
+from totune.cli.catalogue import KINDS, attribute_docs, describe, entries, outlines, type_text
 
 
 @dataclass(frozen=True)
@@ -81,3 +81,11 @@ def test_every_member_says_what_it_is(kind: str):
     for entry in entries(kind):
         assert entry.summary, f"{kind}: {entry.name} has no docstring"
         assert not entry.summary.startswith(entry.name + "(")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_source_says_the_same_as_the_members(kind: str):
+    assert outlines(kind) == [
+        (entry.name, entry.summary, entry.suits, tuple(option.name for option in entry.options))
+        for entry in entries(kind)
+    ]

@@ -203,7 +203,7 @@ def test_a_study_killed_before_its_first_run_goes_on(
 
 
 def test_python_refuses_the_empty_name_too(here: Path) -> None:
-    with pytest.raises(ConfigError, match="--out is empty"):
+    with pytest.raises(ConfigError, match="`out` is empty"):
         compare("reviews.csv", out="")
 
 

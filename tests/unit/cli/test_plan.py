@@ -75,3 +75,18 @@ def test_a_solved_phase_says_so(folder: Path):
 def test_faults_are_named(folder: Path, arguments: list[str], message: str):
     with pytest.raises(ConfigError, match=message):
         plan(folder, *arguments)
+
+
+def test_data_whose_columns_must_be_named_decides(folder: Path, tmp_path: Path):
+    lines = [f"a{number},{number % 7},good text {number},b{number}" for number in range(100)]
+    Path(tmp_path / "two.csv").write_text("\n".join(["one,stars,two,three", *lines]))
+    named = ("--text", "two", "--label", "stars", "--task", "regression", "--fraction", "0.5")
+    facts = plan(folder, "fine-tuning", "--data", str(tmp_path / "two.csv"), *named)
+    assert facts["train_rows"] == 40
+
+
+def test_how_data_is_read_needs_data(folder: Path):
+    with pytest.raises(ConfigError, match="--label says how data is read: name it with --data"):
+        plan(folder, "fine-tuning", "--label", "stars")
+    with pytest.raises(ConfigError, match=r"fraction=2\.0 is out of range"):
+        plan(folder, "fine-tuning", "--fraction", "2")

@@ -77,7 +77,7 @@ def test_a_fraction_uses_that_share_of_the_rows(tmp_path):
 
 
 def test_too_few_rows_of_a_label_are_a_data_fault(tmp_path):
-    with pytest.raises(DataError, match=r"10 folds need 10 rows.* has 5\. Use a larger --fraction"):
+    with pytest.raises(DataError, match=r"10 folds need 10 rows.* has 5\. Use a larger `fraction`"):
         run(tmp_path, fraction=0.15)
 
 

@@ -71,7 +71,7 @@ def test_missing_data_is_named_with_its_source_and_the_option(tmp_path):
     told = str(caught.value)
     assert str(tmp_path / "a/train.csv") in told
     assert "It is on the shelf." in told
-    assert "--data-dir" in told
+    assert "`data_dir`" in told
 
 
 def test_faults_of_form_are_reported_together():

@@ -16,10 +16,10 @@ from totune.runs.context import Context
 from totune.runs.run import Run
 from totune.runs.store import Store
 from totune.search import search as searching
-from totune.search import trial
 from totune.search.queue import SearchBudget, TrialQueue
 from totune.search.records import SearchRecord
 from totune.search.search import search
+from totune.search.trial import Pruner
 from totune.training.history import EpochRecord
 from totune.training.trainer import Trainer
 
@@ -148,9 +148,9 @@ def tell_killed(
 
 
 def epoch_killed(before: bool) -> Callable[..., None]:
-    real = trial.Pruner.on_epoch_end
+    real = Pruner.on_epoch_end
 
-    def on_epoch_end(self: trial.Pruner, config: RunConfig, record: EpochRecord) -> None:
+    def on_epoch_end(self: Pruner, config: RunConfig, record: EpochRecord) -> None:
         last = self.trial.number == 3 and record.epoch == 2
         if last and before:
             raise Killed
@@ -166,9 +166,9 @@ def epoch_killed(before: bool) -> Callable[..., None]:
     [
         pytest.param((TrialQueue, "ask"), ask_killed, id="when it was asked for"),
         pytest.param(
-            (trial.Pruner, "on_epoch_end"), epoch_killed(True), id="before an epoch was told"
+            (Pruner, "on_epoch_end"), epoch_killed(True), id="before an epoch was told"
         ),
-        pytest.param((trial.Pruner, "on_epoch_end"), epoch_killed(False), id="after it was told"),
+        pytest.param((Pruner, "on_epoch_end"), epoch_killed(False), id="after it was told"),
         pytest.param((TrialQueue, "tell"), tell_killed, id="when it had ended"),
     ],
 )
@@ -240,12 +240,12 @@ def test_a_hopeless_trial_is_ended_early(
 ) -> None:
     """From trial 4 on the curves are worse than those of the four before."""
     scored = iter([0.9] * 12 + [0.1] * 100)
-    real = trial.Pruner.on_epoch_end
+    real = Pruner.on_epoch_end
 
-    def on_epoch_end(self: trial.Pruner, config: RunConfig, record: EpochRecord) -> None:
+    def on_epoch_end(self: Pruner, config: RunConfig, record: EpochRecord) -> None:
         real(self, config, replace(record, dev={**record.dev, "accuracy": next(scored)}))
 
-    monkeypatch.setattr(trial.Pruner, "on_epoch_end", on_epoch_end)
+    monkeypatch.setattr(Pruner, "on_epoch_end", on_epoch_end)
     record = search(FEATURES, context, Store(tmp_path), SearchBudget(trials=5), seed=0)
     assert [trial.state for trial in record.trials] == ["complete"] * 4 + ["pruned"]
     hopeless = record.trials[4]

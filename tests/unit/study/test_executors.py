@@ -32,9 +32,9 @@ from totune.runs.executors.transfer import (
     run_safely,
     working_folder,
 )
-from totune.runs.prepare import Settings
 from totune.runs.run import Run
 from totune.runs.runner import RunJob
+from totune.runs.settings import Settings
 from totune.runs.store import Store
 
 

@@ -44,7 +44,7 @@ def test_what_is_cut_is_counted_in_rows_or_in_texts(context: Context, told: Told
         "2 of 2 train rows (100.0%)",
     ]
     assert context.truncated() == {"train": 2}
-    assert told.warned[0].endswith("--max-length raises the limit.")
+    assert told.warned[0].endswith("`max_length` raises the limit.")
 
 
 def test_a_limit_that_is_the_encoder_s_own_is_told_as_such(context: Context, told: Told) -> None:
@@ -59,7 +59,7 @@ def test_many_cut_texts_are_a_caution_with_a_remedy(context: Context) -> None:
     context.split("train", EncodingOptions("separate"))
     assert context.cautions() == [
         "Many texts are longer than 8 word pieces (train 100.0%), and what comes after these is "
-        "not read: raise --max-length (this encoder reads 40)."
+        "not read: raise `max_length` (this encoder reads 40)."
     ]
     context.loaded.encoder.max_length = context.max_length
     assert "this encoder reads no more" in context.cautions()[0]
@@ -71,7 +71,7 @@ def test_many_unknown_pieces_are_a_caution(context: Context, told: Told) -> None
     context.split("dev", EncodingOptions("joint"))
     assert context.cautions() == [
         "Many word pieces are not in the encoder's vocabulary (dev 10.0%), so it cannot tell them "
-        "apart: name an encoder for the language and script of these texts with --model."
+        "apart: name an encoder for the language and script of these texts with `model`."
     ]
     assert told.warned[0].startswith("10.0% of the word pieces of dev are not in the encoder's")
 

@@ -7,7 +7,7 @@ import pytest
 from totune.errors import ConfigError
 from totune.registry import build
 from totune.runs.config import Candidate
-from totune.runs.prepare import (
+from totune.runs.settings import (
     DEFAULT_PAIR_STRATEGIES,
     DEFAULT_STRATEGIES,
     DEFAULT_TAGGING_STRATEGIES,
@@ -76,11 +76,11 @@ def test_a_search_has_one_budget_and_its_storage_belongs_to_one() -> None:
     (both,) = faults(search_trials=3, search_seconds=60.0)
     assert both == "search_trials and search_seconds are one budget or the other, not both."
     (alone,) = faults(search_storage="sqlite:///x.db")
-    assert "without a search: add --search 20" in alone
+    assert "without a search: add `search_trials=20`" in alone
 
 
 def test_a_search_without_optuna_is_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("totune.runs.prepare.find_spec", lambda _: None)
+    monkeypatch.setattr("totune.runs.settings.find_spec", lambda _: None)
     assert faults(search_trials=3) == ["A search needs Optuna: pip install 'totune[search]'."]
     assert Settings().check()
 

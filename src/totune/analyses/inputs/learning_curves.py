@@ -16,8 +16,8 @@ from totune.runs.records import RunRecord
 if TYPE_CHECKING:
     from totune.runs.config import Candidate
     from totune.runs.context import Context
-    from totune.runs.prepare import Settings
     from totune.runs.run import Run, Runs
+    from totune.runs.settings import Settings
     from totune.runs.store import Store
 
 TEXT_BASELINE, WORD_BASELINE = "tf-idf", "most-frequent-tag"
@@ -102,12 +102,13 @@ def open_learning_curves(
         progress: receives notes and warnings.
         strategies: those that are compared; None for a baseline, feature extraction, fine-tuning.
         seeds: how many, or which.
-        **settings: see `totune.runs.prepare.Settings`.
+        **settings: see `totune.runs.settings.Settings`.
 
     Raises:
         TotuneError: as `totune.compare`.
     """
-    from totune.runs.prepare import Settings, prepare
+    from totune.runs.prepare import prepare
+    from totune.runs.settings import Settings
 
     # Which of the baselines it will be depends on the data, which is not read yet.
     names = strategies or (TEXT_BASELINE, WORD_BASELINE, *DEFAULTS)

@@ -100,14 +100,15 @@ def open_data(
         study: a study's folder; its settings hold unless named in `settings`.
         strategies: labels of the study's strategies whose models are looked into; all if empty.
         progress: receives notes and warnings.
-        **settings: see `totune.runs.prepare.Settings`.
+        **settings: see `totune.runs.settings.Settings`.
 
     Raises:
         TotuneError: as `totune.compare`; `ConfigError` if the study is of other data or of another
             encoder.
     """
-    from totune.runs.prepare import Settings, prepare
+    from totune.runs.prepare import prepare
     from totune.runs.reopen import reopen
+    from totune.runs.settings import Settings
 
     progress = progress or Progress()
     if study is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from totune.cli.analyze.common import Data, Json, Out, Quiet, examples, output_folder, show
-from totune.cli.parsing import parse_names
+from totune.cli.options import parse_names
 from totune.cli.predict import Encoding
 from totune.errors import ConfigError
 

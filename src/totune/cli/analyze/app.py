@@ -14,7 +14,7 @@ from totune.cli.analyze.common import (
     output_folder,
     show,
 )
-from totune.cli.parsing import parse_assignments
+from totune.cli.options import parse_assignments
 
 _PROBE = hidden_states_command(
     "layer-probe", "Train a linear probe on every block and show what it scores on dev."

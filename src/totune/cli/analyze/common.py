@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from totune.cli.compare import Data
-from totune.cli.options import Json, Quiet, examples, output
+from totune.cli.options import (
+    COMMON_OPTIONS,
+    Data,
+    Json,
+    Quiet,
+    examples,
+    output,
+    parse_assignments,
+    parse_names,
+    read_settings,
+    takes,
+)
 from totune.cli.output import emit, show_report_table
-from totune.cli.parsing import parse_assignments, parse_names
-from totune.cli.settings import COMMON_OPTIONS, read_settings, takes
 from totune.errors import ConfigError
 
 if TYPE_CHECKING:

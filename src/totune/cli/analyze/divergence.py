@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from totune.cli.analyze.common import Json, Quiet, Set, examples, output, output_folder, show
-from totune.cli.parsing import parse_assignments
+from totune.cli.options import parse_assignments
 from totune.errors import ConfigError
 
 if TYPE_CHECKING:

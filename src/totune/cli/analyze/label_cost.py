@@ -6,8 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from totune.cli.analyze.common import Data, Json, Quiet, examples, output, output_folder, show
-from totune.cli.parsing import parse_names, parse_seeds
-from totune.cli.settings import COMMON_OPTIONS, read_settings, takes
+from totune.cli.options import COMMON_OPTIONS, parse_names, parse_seeds, read_settings, takes
 
 EXAMPLES = examples(
     (

@@ -8,7 +8,7 @@ from totune.runs.executors.ray import RayExecutor
 from totune.runs.executors.ray_session import import_ray
 
 if TYPE_CHECKING:
-    from totune.runs.prepare import Settings
+    from totune.runs.settings import Settings
 
 __all__ = ["Executor", "Job", "SerialExecutor", "create_executor"]
 

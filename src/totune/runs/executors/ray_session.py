@@ -29,7 +29,7 @@ def import_ray() -> ModuleType:
             return importlib.import_module("ray")
     except ImportError:
         raise ConfigError(
-            "executor='ray' needs Ray, which is not installed: pip install 'totune[ray]'."
+            "`executor='ray'` needs Ray, which is not installed: pip install 'totune[ray]'."
         ) from None
 
 
@@ -100,8 +100,8 @@ def _check_answers(place: str) -> None:
 def _unusable(place: str, error: Exception) -> ConfigError:
     return ConfigError(
         f"The Ray cluster at {place!r} cannot be used: {_first_line(error)} Start one with "
-        "`ray start --head`, and name it as address='HOST:PORT', from a machine that is part of "
-        "it."
+        "`ray start --head`, and name it with `address` (HOST:PORT), from a machine that is part "
+        "of it."
     )
 
 
@@ -126,7 +126,7 @@ def check_capacity(ray: ModuleType, needs: Needs) -> None:
     )
     raise ConfigError(
         f"A run is to have {needs}, and no machine of the Ray cluster has as many (they have "
-        f"{'; '.join(have)}). Set cpus_per_run and gpus_per_run."
+        f"{'; '.join(have)}). Use `cpus_per_run` and `gpus_per_run`."
     )
 
 

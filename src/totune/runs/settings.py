@@ -1,0 +1,317 @@
+"""The settings of a study: every one declared once, with its type, default, limits and meaning.
+
+The command line's options (`totune.cli.options`), the tables of `docs/reference.md` and the checks
+follow from the declarations. This module loads neither PyTorch nor transformers.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from totune.data.examples import TaskName
+from totune.data.tagging.schemes import Scheme
+from totune.encoders.sources import DEFAULT_ENCODER
+from totune.errors import ConfigError
+from totune.registry import DeclaredSettings, out_of_range, setting
+
+if TYPE_CHECKING:
+    from totune.runs.config import Candidate
+
+_TUNING = (
+    *("feature-extraction", "last-2", "gradual-unfreezing", "stack-and-finetune"),
+    *("fine-tuning", "adapters", "lora"),
+)
+DEFAULT_STRATEGIES = ("tf-idf", *_TUNING)
+DEFAULT_PAIR_STRATEGIES = ("tf-idf", "sentence-embedding", *_TUNING)
+DEFAULT_TAGGING_STRATEGIES = ("most-frequent-tag", *_TUNING)
+
+DATA, TRAINING, STUDY, MACHINE = "Data", "Training", "Study", "Machine"
+
+
+@dataclass(frozen=True)
+class Settings(DeclaredSettings):
+    """Everything that can be chosen for a study; each field's declaration says what it is.
+
+    A member of `strategies` is a name, or a mapping {strategy, options, label}. Names in `options`
+    are `NAME`, `STRATEGY.NAME` or `head.NAME`. `train` and `reproduce` neither race nor search.
+    """
+
+    strategies: Sequence[str | Mapping[str, Any]] | None = setting(
+        None,
+        "What is compared (totune list strategies, totune list baselines); if not named: tf-idf "
+        "(for tagging: most-frequent-tag), sentence-embedding (for pairs), "
+        "feature-extraction, last-2, gradual-unfreezing, stack-and-finetune, fine-tuning, adapters "
+        "and lora.",
+        STUDY,
+        typed="names",
+    )
+    seeds: int | Sequence[int] = setting(3, "How many seeds, or which.", STUDY, typed="seeds")
+    budget: float | None = setting(
+        None,
+        "Begin no run after this time.",
+        STUDY,
+        metavar="DURATION",
+        typed="duration",
+    )
+    race: bool = setting(
+        False,
+        "Run a seed of each per round, and stop what is credibly worse or cannot be settled: the "
+        "verdict of many seeds (say `seeds=5`) at a part of their cost.",
+        STUDY,
+    )
+    race_fraction: float | None = setting(
+        None,
+        "Begin a race on this share of the train rows, where dearer and worse strategies leave.",
+        STUDY,
+        gt=0,
+        lt=1,
+    )
+    search_trials: int | None = setting(
+        None,
+        "Trials of the search on dev for each strategy's options; none are searched if not named.",
+        flag="search",
+        ge=1,
+    )
+    search_seconds: float | None = setting(
+        None,
+        "Seconds of training for each strategy's search, instead of a number of trials.",
+        flag="search",
+        gt=0,
+    )
+    search_storage: str | None = setting(
+        None,
+        "Database in which several machines share the searches; a file of the study if not named.",
+        STUDY,
+        metavar="URL",
+    )
+    keep_weights: Literal["best", "all"] = setting(
+        "best", "Trained weights of each strategy's best run, or of all: best or all.", STUDY
+    )
+    tolerance: float = setting(
+        0.005,
+        "How much worse than the best a cheaper strategy may be, in the metric's own unit.",
+        STUDY,
+        ge=0,
+    )
+    metric: str | None = setting(
+        None, "The metric that decides; the task's first if not named.", STUDY
+    )
+    positive_label: str | None = setting(
+        None,
+        "Of two classes the one that F1 is of; if not named, the second in the data's order (the "
+        "hub's class names; numbers by value, words by alphabet).",
+        STUDY,
+        metavar="CLASS",
+    )
+    track: Sequence[str] = setting(
+        (),
+        "Trackers told of every run and epoch: tensorboard, mlflow, wandb. "
+        "Files lie in the folder's tracking/ unless MLFLOW_TRACKING_URI or WANDB_MODE=online says "
+        "otherwise.",
+        STUDY,
+        metavar="NAMES",
+        typed="names",
+    )
+    text: str | None = setting(
+        None,
+        "Column of the text: its name, or its number counted from 1. Detected if not named.",
+        DATA,
+        metavar="COLUMN",
+    )
+    pair: str | None = setting(
+        None,
+        "Column of the second text, for pairs: its name or its number.",
+        DATA,
+        metavar="COLUMN",
+    )
+    label: str | None = setting(
+        None, "Column of the label: its name or its number.", DATA, metavar="COLUMN"
+    )
+    task: TaskName | None = setting(
+        None, "classification, regression or tagging. Detected if not named.", DATA
+    )
+    tag_scheme: Scheme = setting("iob2", "iob1, iob2 or iobes: what tags are converted to.", DATA)
+    encoding: str | None = setting(None, "Of the data files; UTF-8 if not named.", DATA)
+    fraction: float = setting(1.0, "Share of the train rows that is used.", DATA, gt=0, le=1)
+    split_seed: int = setting(0, "Fixes the splits that are made where data has none.", DATA)
+    model: str = setting(
+        DEFAULT_ENCODER, "Encoder: a hub id, a local folder, or an alias.", TRAINING
+    )
+    head: str = setting("linear", "The task network on top.", TRAINING)
+    options: Mapping[str, Any] = setting(
+        {},
+        "Options of strategies and of the head, as NAME, STRATEGY.NAME or head.NAME.",
+        flag="set",
+    )
+    per_device_train_batch_size: int | None = setting(
+        None,
+        "Rows per step and device; if not named 32, or 16 where there are few train rows.",
+        TRAINING,
+        ge=1,
+    )
+    tokens_per_batch: int | None = setting(
+        None,
+        "Word pieces per step (padding included) instead of a number of rows.",
+        TRAINING,
+        ge=1,
+    )
+    max_length: int = setting(
+        256, "Texts are cut after this many word pieces.", TRAINING, unit="word pieces", ge=8
+    )
+    max_grad_norm: float = setting(1.0, "Gradients are clipped to this norm.", TRAINING, gt=0)
+    precision: Literal["auto", "bf16", "fp32"] = setting(
+        "auto", "auto, bf16 or fp32.", MACHINE, noun="a precision"
+    )
+    cache_dir: Path | None = setting(
+        None, "Where frozen features are kept.", MACHINE, metavar="FOLDER"
+    )
+    cache_budget: int | None = setting(
+        None,
+        "What they may take; a quarter of the free disk if not named.",
+        MACHINE,
+        typed="size",
+    )
+    jobs: int = setting(
+        1,
+        "Runs at once, each in a process with its share of the cores or GPUs. The last bits of "
+        "what trains depend on the number of threads: they are those of one process with as many.",
+        MACHINE,
+        metavar="N",
+        ge=1,
+    )
+    executor: Literal["local", "ray"] = setting(
+        "local", "Where runs take place: local, or ray (a cluster).", MACHINE
+    )
+    address: str | None = setting(
+        None,
+        "Ray cluster, as auto or HOST:PORT; one is started on this machine if not named.",
+        MACHINE,
+    )
+    cpus_per_run: float | None = setting(
+        None,
+        "CPUs that a run reserves on the cluster, and its threads; this machine's cores by `jobs` "
+        "if not named.",
+        MACHINE,
+        gt=0,
+    )
+    gpus_per_run: float | None = setting(
+        None,
+        "GPUs that a run reserves on the cluster, 0.5 to share one; if not named 1, where there "
+        "are any.",
+        MACHINE,
+        ge=0,
+    )
+
+    @property
+    def seed_list(self) -> list[int]:
+        return list(range(self.seeds)) if isinstance(self.seeds, int) else list(self.seeds)
+
+    @property
+    def searches(self) -> bool:
+        """Whether options are searched before the study's runs."""
+        return self.search_trials is not None or self.search_seconds is not None
+
+    def members(self, task: TaskName | None, pairs: bool) -> Sequence[str | Mapping[str, Any]]:
+        """What is compared, or what suits the data where nothing was named."""
+        if self.strategies is not None:
+            return self.strategies
+        if task == "tagging":
+            return DEFAULT_TAGGING_STRATEGIES
+        return DEFAULT_PAIR_STRATEGIES if pairs else DEFAULT_STRATEGIES
+
+    def check(self, task: TaskName | None = None, pairs: bool = False) -> "list[Candidate]":
+        """The members with their options; finds every fault before anything is loaded.
+
+        Args:
+            task: decides what is compared where nothing was named; if None, the task that was.
+            pairs: whether rows have two texts, which decides likewise.
+
+        Raises:
+            ConfigError: with all faults.
+        """
+        from totune.runs.config import Candidate, assign_options, check_candidates
+
+        faults = self.faults()
+        members: list[Candidate] = []
+        try:
+            members = [
+                Candidate.parse(spec, self.head) for spec in self.members(task or self.task, pairs)
+            ]
+            check_candidates(members)
+            members = assign_options(members, self.options)
+            check_candidates(members)
+        except ConfigError as error:
+            faults += error.faults
+        except TypeError as error:
+            faults.append(f"a member of strategies is not {{strategy, options, label}}: {error}.")
+        if faults:
+            raise ConfigError(faults)
+        return members
+
+    def contradictions(self) -> list[str]:
+        faults = []
+        if not self._has_seeds():
+            faults.append(
+                out_of_range("seeds", self.seeds, "at least one, none negative, none twice")
+            )
+        if self.strategies is not None and not self.strategies:
+            faults.append(out_of_range("strategies", self.strategies, "at least one name"))
+        return faults + self._search_faults() + self._race_faults() + self._executor_faults()
+
+    def _has_seeds(self) -> bool:
+        seeds = self.seed_list
+        return bool(seeds) and min(seeds) >= 0 and len(set(seeds)) == len(seeds)
+
+    def _search_faults(self) -> list[str]:
+        faults = []
+        if self.search_trials is not None and self.search_seconds is not None:
+            faults.append("search_trials and search_seconds are one budget or the other, not both.")
+        if self.search_storage is not None and not self.searches:
+            faults.append("search_storage is of no use without a search: add `search_trials=20`.")
+        if self.searches and find_spec("optuna") is None:
+            faults.append("A search needs Optuna: pip install 'totune[search]'.")
+        return faults
+
+    def _race_faults(self) -> list[str]:
+        faults = []
+        if self.race_fraction is not None and not self.race:
+            faults.append("race_fraction is of no use without a race: add `race=True`.")
+        if self.race and len(self.seed_list) < 2:
+            faults.append("A race needs at least 2 seeds: add `seeds=5`.")
+        return faults
+
+    def _executor_faults(self) -> list[str]:
+        faults = []
+        spread = self.executor == "ray" or self.jobs > 1
+        if spread and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            faults.append(
+                "A launcher has started several processes, which share each run: leave out `jobs` "
+                "and `executor`, which give each run to one process, or the launcher."
+            )
+        if self.executor == "ray":
+            return faults + self._ray_faults()
+        given = ("address", "cpus_per_run", "gpus_per_run")
+        unused = [name for name in given if getattr(self, name) is not None]
+        if unused:
+            faults.append(
+                f"{', '.join(unused)}: of use on a Ray cluster alone; add `executor='ray'`."
+            )
+        return faults
+
+    def _ray_faults(self) -> list[str]:
+        faults = []
+        if self.address is not None and self.address.startswith("ray://"):
+            faults.append(
+                f"address={self.address!r} is of a client that is no part of the cluster: run "
+                "totune on one of its machines, with `address='auto'`."
+            )
+        own_file = self.search_storage is None or self.search_storage.startswith("sqlite")
+        if self.searches and own_file:
+            faults.append(
+                "A search on a Ray cluster needs a database that all its machines can reach: name "
+                "one with `search_storage`, as postgresql+psycopg://user:password@host/database."
+            )
+        return faults
