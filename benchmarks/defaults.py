@@ -54,7 +54,7 @@ TEST_ROWS = 300
 
 
 @dataclass(frozen=True)
-class Source:
+class EncoderSource:
     """Where a data set's rows come from: a file of the shared folder and its columns."""
 
     file: str
@@ -65,16 +65,16 @@ class Source:
 
 
 SOURCES = {
-    "sst2": Source("sst2/train.tsv.gz", "sentence", "label"),
-    "airline": Source("cf_airline/train.csv.gz", "text", "airline_sentiment"),
-    "news": Source("news_aggregator/train.txt.gz", "text", "label"),
-    "emotions": Source("cf_primary_emotions/train.csv.gz", "sentence", "emotion"),
-    "cola": Source("cola/train.tsv.gz", "text", "label"),
-    "mrpc": Source("mrpc/train.tsv.gz", "#1 String", "Quality", "#2 String"),
-    "sick-r": Source("sick/train.txt.gz", "sentence_A", "relatedness_score", "sentence_B"),
-    "conll": Source("conll2003/train.txt.gz", "", ""),
-    "disasters": Source("disaster_tweets/train.csv.gz", "text", "target"),
-    "qqp": Source("qqp/train.tsv.gz", "question1", "is_duplicate", "question2"),
+    "sst2": EncoderSource("sst2/train.tsv.gz", "sentence", "label"),
+    "airline": EncoderSource("cf_airline/train.csv.gz", "text", "airline_sentiment"),
+    "news": EncoderSource("news_aggregator/train.txt.gz", "text", "label"),
+    "emotions": EncoderSource("cf_primary_emotions/train.csv.gz", "sentence", "emotion"),
+    "cola": EncoderSource("cola/train.tsv.gz", "text", "label"),
+    "mrpc": EncoderSource("mrpc/train.tsv.gz", "#1 String", "Quality", "#2 String"),
+    "sick-r": EncoderSource("sick/train.txt.gz", "sentence_A", "relatedness_score", "sentence_B"),
+    "conll": EncoderSource("conll2003/train.txt.gz", "", ""),
+    "disasters": EncoderSource("disaster_tweets/train.csv.gz", "text", "target"),
+    "qqp": EncoderSource("qqp/train.tsv.gz", "question1", "is_duplicate", "question2"),
 }
 HELD_OUT = ("disasters", "qqp")  # the rule was not fitted on them
 
@@ -134,7 +134,7 @@ def _stratified(rows: Examples, task: Any, rng: np.random.Generator) -> np.ndarr
     return np.argsort(place, kind="stable")
 
 
-def _load(source: Source, name: str) -> Dataset:
+def _load(source: EncoderSource, name: str) -> Dataset:
     path = SHARED / "data" / source.file
     columns = {"text": source.text or None, "label": source.label or None, "pair": source.pair}
     with tempfile.TemporaryDirectory() as folder:

@@ -25,7 +25,7 @@ from totune.machine import choose_precision, keep_freed_memory
 from totune.model import Model
 from totune.strategies.base import STRATEGIES
 from totune.tasks.base import TASKS
-from totune.training.inputs import Source, Split, open_source
+from totune.training.inputs import InputSource, Split, open_source
 from totune.training.trainer import Trainer, TrainingSettings
 
 ROWS = 1024
@@ -47,7 +47,7 @@ def examples_for(wants: InputKind, rows: Examples) -> Examples:
     return rows
 
 
-def read_alone(source: Source) -> float:
+def read_alone(source: InputSource) -> float:
     """Seconds to read every batch once."""
     order = np.argsort(source.units.lengths)
     began = time.perf_counter()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from totune.modules import crf as crf_module
 from totune.modules.crf import LinearChainCrf, log_partition
-from totune.modules.viterbi import Scores
+from totune.modules.viterbi import TransitionScores
 
 ORACLE = {
     name: torch.from_numpy(array)
@@ -47,7 +47,7 @@ def test_log_likelihood() -> None:
 
 def test_log_partition_and_score_of_the_gold_path() -> None:
     crf = crf_with()
-    scores = Scores(crf.transitions, crf.start_transitions, crf.end_transitions)
+    scores = TransitionScores(crf.transitions, crf.start_transitions, crf.end_transitions)
     with torch.no_grad():
         partition = log_partition(LOGITS.masked_fill(~MASK.unsqueeze(2), 0.0), MASK, scores)
         close(partition, ORACLE["log_partition"])
@@ -81,7 +81,7 @@ def test_best_paths(paths: str) -> None:
     found = crf.decode(LOGITS, MASK)
     expected = ORACLE[f"viterbi_path_{paths}"]
     assert torch.equal(found.masked_fill(~MASK, -1), expected)
-    scores = Scores(crf.transitions, crf.start_transitions, crf.end_transitions)
+    scores = TransitionScores(crf.transitions, crf.start_transitions, crf.end_transitions)
     with torch.no_grad():
         partition = log_partition(LOGITS.masked_fill(~MASK.unsqueeze(2), 0.0), MASK, scores)
         close(crf.log_likelihood(LOGITS, found, MASK) + partition, ORACLE[f"viterbi_score_{paths}"])

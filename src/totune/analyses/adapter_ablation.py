@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from totune.encoders.transformers import TransformersEncoder
     from totune.inputs.batches import Batch
     from totune.model import Model
-    from totune.training.inputs import Source, Split
+    from totune.training.inputs import InputSource, Split
 
 SpanScores = dict[Span | None, float | None]  # None is the model with all adapters
 
@@ -126,7 +126,7 @@ def _scores(
 def _fill(
     outputs: Mapping[Span | None, np.ndarray],
     spans: "SpanOutputs",
-    source: "Source",
+    source: "InputSource",
     indices: np.ndarray,
 ) -> None:
     """Writes the outputs of one batch of units."""

@@ -22,7 +22,7 @@ from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.report.document import Section
 from totune.runs.records import EpochRecord, RunRecord, StudyInfo
-from totune.strategies.phases import Gap, Scores
+from totune.strategies.phases import EpochScores, Gap
 
 StudyRuns = tuple[StudyInfo, Sequence[RunRecord]]
 PhaseRows = list[dict[str, Any]]  # a row per epoch of one phase of one run
@@ -135,7 +135,7 @@ class OverfittingGap(Analysis[StudyRuns]):
                 return
             train.append(sign * row["train"])
             dev.append(sign * row["dev"])
-            row["rule"] = rule.ends(Scores(dev, train))
+            row["rule"] = rule.ends(EpochScores(dev, train))
             if row["rule"]:
                 return
 

@@ -62,13 +62,13 @@ def run(
     """Forecast from cheap signals which way of adapting will win, and say what to compare."""
     from totune.analyses.findings import analyse
     from totune.analyses.forecast import FamilyForecast, ForecastInputs
-    from totune.analyses.inputs.corpora import TextColumns, read_reference
+    from totune.analyses.inputs.corpora import CorpusColumns, read_reference
     from totune.cli.progress import RichProgress
     from totune.registry import build
 
     analysis = build(FamilyForecast, parse_assignments(set or []), "analysis forecast")
     with RichProgress(quiet) as progress:
-        reference = read_reference([corpus], TextColumns(), progress) if corpus else None
+        reference = read_reference([corpus], CorpusColumns(), progress) if corpus else None
         opened = open_data(data, study, None, settings, progress)
         texts = None if reference is None else reference.texts
         inputs = ForecastInputs(opened.context, texts, _compare(data, settings, study))

@@ -10,7 +10,7 @@ from totune.cli.options import Json, examples
 from totune.cli.output import emit, show_table
 
 if TYPE_CHECKING:
-    from totune.features.folder import Entry
+    from totune.features.folder import CacheEntry
 
 KEEP_DAYS = 30.0
 
@@ -79,7 +79,7 @@ def prune(
     typer.echo(f"{_count(removed)} removed, {format_size(freed)} freed")
 
 
-def _show(entries: Sequence["Entry"]) -> None:
+def _show(entries: Sequence["CacheEntry"]) -> None:
     from totune.features.sizes import format_size
 
     if entries:
@@ -97,7 +97,7 @@ def _show(entries: Sequence["Entry"]) -> None:
         )
 
 
-def _facts(entry: "Entry") -> dict[str, object]:
+def _facts(entry: "CacheEntry") -> dict[str, object]:
     return {
         "path": entry.path,
         "bytes": entry.nbytes,
@@ -108,9 +108,9 @@ def _facts(entry: "Entry") -> dict[str, object]:
     }
 
 
-def _time(entry: "Entry") -> datetime:
+def _time(entry: "CacheEntry") -> datetime:
     return datetime.fromtimestamp(entry.last_used, UTC)
 
 
-def _count(entries: Sequence["Entry"]) -> str:
+def _count(entries: Sequence["CacheEntry"]) -> str:
     return "1 entry" if len(entries) == 1 else f"{len(entries)} entries"

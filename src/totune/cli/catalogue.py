@@ -38,7 +38,7 @@ class Option:
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """A member of a plug-in folder, or an encoder; `suits` says what data it is for."""
 
     kind: str
@@ -48,7 +48,7 @@ class Entry:
     suits: tuple[str, ...] = ()
 
 
-def entries(kind: str) -> list[Entry]:
+def entries(kind: str) -> list[CatalogueEntry]:
     """The members of one plug-in folder by name, the encoders it takes apart, or the recipes."""
     if kind == "encoders":
         return encoder_entries()
@@ -58,26 +58,30 @@ def entries(kind: str) -> list[Entry]:
     return [describe(kind, name, registry.get(name)) for name in registry.names()]
 
 
-def encoder_entries() -> list[Entry]:
+def encoder_entries() -> list[CatalogueEntry]:
     """The aliases that `--model` knows and the model types that it takes."""
     from totune.encoders.layouts import LAYOUTS
     from totune.encoders.sources import ALIASES
 
-    aliases = [Entry("encoders", name, f"Short for {hub}.", ()) for name, hub in ALIASES.items()]
+    aliases = [
+        CatalogueEntry("encoders", name, f"Short for {hub}.", ()) for name, hub in ALIASES.items()
+    ]
     types = [
-        Entry("encoders", name, "Any model of this type, by hub id or folder.", ())
+        CatalogueEntry("encoders", name, "Any model of this type, by hub id or folder.", ())
         for name in sorted(LAYOUTS)
     ]
     words = [
-        Entry(
+        CatalogueEntry(
             "encoders", "elmo", "A folder of totune convert-elmo, or of totune pretrain elmo.", ()
         ),
-        Entry("encoders", "flair", "A folder with both of Flair's character language models.", ()),
+        CatalogueEntry(
+            "encoders", "flair", "A folder with both of Flair's character language models.", ()
+        ),
     ]
     return aliases + types + words
 
 
-def setting_entries() -> list[Entry]:
+def setting_entries() -> list[CatalogueEntry]:
     """What the Python calls take as keyword arguments, from the declarations."""
     calls: dict[str, type[DeclaredSettings]] = {
         "Settings of totune.compare and totune.train": Settings,
@@ -85,7 +89,7 @@ def setting_entries() -> list[Entry]:
         "Settings of totune.pretraining": PretrainingSettings,
     }
     return [
-        Entry("settings", call, _summary(settings), tuple(_settings(settings)))
+        CatalogueEntry("settings", call, _summary(settings), tuple(_settings(settings)))
         for call, settings in calls.items()
     ]
 
@@ -105,12 +109,12 @@ def _summary(member: type) -> str:
     return (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
 
 
-def recipe_entries() -> list[Entry]:
+def recipe_entries() -> list[CatalogueEntry]:
     """The tables and figures that `totune reproduce` runs."""
     from totune.recipes.recipe import load_recipe, recipe_names
 
     found = [load_recipe(name) for name in recipe_names()]
-    return [Entry("recipes", one.name, f"{one.title} ({one.paper}).", ()) for one in found]
+    return [CatalogueEntry("recipes", one.name, f"{one.title} ({one.paper}).", ()) for one in found]
 
 
 def find_registry(kind: str) -> Registry[Any]:
@@ -119,10 +123,10 @@ def find_registry(kind: str) -> Registry[Any]:
     return next(value for value in vars(base).values() if isinstance(value, Registry))
 
 
-def describe(kind: str, name: str, member: type) -> Entry:
+def describe(kind: str, name: str, member: type) -> CatalogueEntry:
     """A member as data, from its dataclass fields and the docstrings of its class and bases."""
     suits = _suits(getattr(member, "wants", ()), getattr(member, "tasks", ()))
-    return Entry(kind, name, _summary(member), tuple(_options(member)), suits)
+    return CatalogueEntry(kind, name, _summary(member), tuple(_options(member)), suits)
 
 
 def _suits(wants: Sequence[str], tasks: Sequence[str]) -> tuple[str, ...]:

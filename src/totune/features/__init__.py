@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from totune.features.cache import FeatureCache
     from totune.features.fill import compute
     from totune.features.fingerprint import prefix_fingerprint
-    from totune.features.folder import Entry
+    from totune.features.folder import CacheEntry
     from totune.features.rows import Features, Selection
     from totune.features.sizes import format_size, parse_size
 
 _MODULES = {
-    "Entry": "folder",
+    "CacheEntry": "folder",
     "FeatureCache": "cache",
     "Features": "rows",
     "Selection": "rows",
@@ -25,7 +25,7 @@ _MODULES = {
     "prefix_fingerprint": "fingerprint",
 }
 __all__ = [
-    "Entry",
+    "CacheEntry",
     "FeatureCache",
     "Features",
     "Selection",

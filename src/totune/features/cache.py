@@ -17,7 +17,7 @@ from totune.encoders.mixing import View
 from totune.features.entry_file import BadEntryError, Head, open_entry, read_head
 from totune.features.fill import Computation
 from totune.features.fingerprint import prefix_fingerprint
-from totune.features.folder import Entry, Folder
+from totune.features.folder import CacheEntry, Folder
 from totune.features.rows import Features, RowLayout
 from totune.features.sizes import format_size
 from totune.inputs.encodings import Encodings
@@ -137,13 +137,13 @@ class FeatureCache:
         self._account[key] = features.seconds
         return features
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """What is stored, the least recently used first."""
         return self._folder.entries()
 
     def prune(
         self, older_than: timedelta | None = None, max_bytes: int | None = None
-    ) -> list[Entry]:
+    ) -> list[CacheEntry]:
         """Removes entries, and what killed processes left behind.
 
         Args:

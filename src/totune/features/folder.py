@@ -30,7 +30,7 @@ _NAME = re.compile(r"([0-9a-f]{64})\.(?:([0-9a-f]{32})\.tmp|features|lock)")
 
 
 @dataclass(frozen=True)
-class Entry:
+class CacheEntry:
     """One stored view, as `totune cache ls` shows it.
 
     Attributes:
@@ -84,7 +84,7 @@ class Folder:
     def path(self, key: str) -> Path:
         return self.root / f"{key}.features"
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[CacheEntry]:
         """What is stored, the least recently used first."""
         files = sorted(self._files("features"), key=lambda file: file[2])
         return [_entry(path, size, used) for path, size, used in files]
@@ -137,7 +137,7 @@ class Folder:
 
     def prune(
         self, older_than: timedelta | None = None, max_bytes: int | None = None
-    ) -> list[Entry]:
+    ) -> list[CacheEntry]:
         """Removes entries; see `FeatureCache.prune`."""
         if not self.root.is_dir():
             return []
@@ -219,13 +219,13 @@ class Folder:
                     yield path, facts.st_size, facts.st_mtime
 
 
-def _entry(path: Path, size: int, used: float) -> Entry:
+def _entry(path: Path, size: int, used: float) -> CacheEntry:
     try:
         head = read_head(path)
     except BadEntryError as fault:
-        return Entry(path, size, "?", f"unusable: {fault}", "?", used)
+        return CacheEntry(path, size, "?", f"unusable: {fault}", "?", used)
     facts = [str(head.get(name, "?")) for name in ("encoder", "description", "created")]
-    return Entry(path, size, facts[0], facts[1], facts[2], used)
+    return CacheEntry(path, size, facts[0], facts[1], facts[2], used)
 
 
 def _removed(path: Path) -> bool:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from totune.modules.chains import both_ways, reversal
-from totune.modules.viterbi import Scores, best_path
+from totune.modules.viterbi import TransitionScores, best_path
 
 # Within these, every message is a normal float64: with a and r for the two limits, a tag's share is
 # at least exp(-(2a + r)) / C and its products with a move and the next logit stay above exp(-660),
@@ -85,14 +85,14 @@ class LinearChainCrf(nn.Module):
             tags = best_path(exact, mask, self._allowed_scores(exact))
         return tags.clone()
 
-    def _scores(self) -> Scores:
-        return Scores(
+    def _scores(self) -> TransitionScores:
+        return TransitionScores(
             _precise(self.transitions),
             _precise(self.start_transitions),
             _precise(self.end_transitions),
         )
 
-    def _allowed_scores(self, logits: Tensor) -> Scores:
+    def _allowed_scores(self, logits: Tensor) -> TransitionScores:
         """The scores, forbidden moves so low that whole sentences cannot outvote one of them."""
         scores = self._scores()
         if self.forbidden is None:
@@ -100,14 +100,14 @@ class LinearChainCrf(nn.Module):
         largest = logits.abs().amax() + sum(score.abs().amax() for score in scores)
         penalty = self.forbidden * (2 * (logits.shape[1] + 1) * largest + 1)
         tags = len(scores.start)
-        return Scores(
+        return TransitionScores(
             scores.moves - penalty[:tags, :tags],
             scores.start - penalty[tags, :tags],
             scores.end - penalty[:tags, tags + 1],
         )
 
 
-def log_partition(logits: Tensor, mask: Tensor, scores: Scores) -> Tensor:
+def log_partition(logits: Tensor, mask: Tensor, scores: TransitionScores) -> Tensor:
     """The score of all paths together: logits [S, W, C], zero on padding -> [S]."""
     if logits.dtype != torch.float64:
         return _log_partition_in_logs(logits, mask, scores)
@@ -128,7 +128,7 @@ def _precise(values: Tensor) -> Tensor:
     return values.float() if values.device.type in WITHOUT_FLOAT64 else values.double()
 
 
-def _score(logits: Tensor, tags: Tensor, mask: Tensor, scores: Scores) -> Tensor:
+def _score(logits: Tensor, tags: Tensor, mask: Tensor, scores: TransitionScores) -> Tensor:
     """The score of one path per sentence, [S]; logits are zero on padding."""
     tags = tags.masked_fill(~mask, 0)
     last = tags.gather(1, mask.sum(dim=1, keepdim=True) - 1).squeeze(1)  # [S]
@@ -137,7 +137,7 @@ def _score(logits: Tensor, tags: Tensor, mask: Tensor, scores: Scores) -> Tensor
     return scores.start[tags[:, 0]] + words.sum(dim=1) + moves.sum(dim=1) + scores.end[last]
 
 
-def _log_partition_in_logs(logits: Tensor, mask: Tensor, scores: Scores) -> Tensor:
+def _log_partition_in_logs(logits: Tensor, mask: Tensor, scores: TransitionScores) -> Tensor:
     """The forward recursion in logarithms: right for every score, and several times slower."""
     ways = scores.start + logits[:, 0]  # [S, C]
     for step, inside in zip(logits.unbind(1)[1:], mask.unbind(1)[1:], strict=True):

@@ -13,7 +13,7 @@ from torch import Tensor
 from totune.modules.chains import both_ways, reversal
 
 
-class Scores(NamedTuple):
+class TransitionScores(NamedTuple):
     """What a path's score consists of, beside its logits.
 
     Attributes:
@@ -27,7 +27,7 @@ class Scores(NamedTuple):
     end: Tensor
 
 
-def best_path(logits: Tensor, mask: Tensor, scores: Scores) -> Tensor:
+def best_path(logits: Tensor, mask: Tensor, scores: TransitionScores) -> Tensor:
     """The tags with the highest sum of logits and scores; of equals, those of lower number.
 
     Args:
@@ -48,7 +48,7 @@ def best_path(logits: Tensor, mask: Tensor, scores: Scores) -> Tensor:
     return _joined(_traced(best, ends, meeting, scores.moves), lengths, words)
 
 
-def _best_scores(steps: Tensor, scores: Scores) -> Tensor:
+def _best_scores(steps: Tensor, scores: TransitionScores) -> Tensor:
     """The score of the best way to every tag from either end, [K + 1, 2, C, S]."""
     moves = torch.stack([scores.moves, scores.moves.T]).unsqueeze(-1)  # [2, C from, C to, 1]
     ways = [steps[0] + torch.stack([scores.start, scores.end]).unsqueeze(-1)]  # [2, C, S]

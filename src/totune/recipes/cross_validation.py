@@ -16,7 +16,7 @@ from totune.data.splits import shrink, strata
 from totune.errors import DataError
 from totune.progress import Bar, Progress
 from totune.recipes.recipe import CrossValidation, Protocol, Recipe
-from totune.recipes.results import Group, Outcome, Results, evaluate
+from totune.recipes.results import Outcome, ProtocolGroup, Results, evaluate
 from totune.tasks.base import TASKS
 
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
@@ -82,7 +82,7 @@ def _group(
     task: TaskName,
     seeds: int,
     bar: Bar,
-) -> Group:
+) -> ProtocolGroup:
     dealt = []
     for seed in range(seeds if protocol.shuffle else 1):
         rows = draw(examples, task, protocol.share, seed)
@@ -98,7 +98,7 @@ def _group(
         ]
         values = {name: tuple(score[name] for score in scores) for name in scores[0]}
         outcomes.append(Outcome(row.label, values, row.paper))
-    return Group(protocol.title, protocol.about, tuple(outcomes))
+    return ProtocolGroup(protocol.title, protocol.about, tuple(outcomes))
 
 
 def folds(examples: Examples, task: TaskName, count: int, seed: int | None) -> Folds:

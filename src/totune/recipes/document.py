@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from totune.recipes.recipe import Recipe
-from totune.recipes.results import AVERAGES, Group, Outcome, Results, WelchTest
+from totune.recipes.results import AVERAGES, Outcome, ProtocolGroup, Results, WelchTest
 from totune.report import formatting
 from totune.report.document import Answer, Document, Picture, Section
 from totune.report.figures import draw_scores, score_rows, strategy_colors
@@ -78,7 +78,7 @@ def caveats(recipe: Recipe, results: Results) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _judged(recipe: Recipe, group: Group) -> Iterator[tuple[Outcome, str, float, float]]:
+def _judged(recipe: Recipe, group: ProtocolGroup) -> Iterator[tuple[Outcome, str, float, float]]:
     for outcome in group.outcomes:
         for metric, limit in recipe.tolerance.items():
             difference = outcome.difference(metric)
@@ -104,7 +104,7 @@ def _verdict(test: Mapping[str, float]) -> str:
     return f"{kind} (p {told})" if told.startswith("<") else f"{kind} (p = {told})"
 
 
-def _group_section(recipe: Recipe, group: Group) -> Section:
+def _group_section(recipe: Recipe, group: ProtocolGroup) -> Section:
     return Section(
         group.title,
         paragraphs=(group.about,),
@@ -113,7 +113,7 @@ def _group_section(recipe: Recipe, group: Group) -> Section:
     )
 
 
-def comparison_table(recipe: Recipe, group: Group) -> Table:
+def comparison_table(recipe: Recipe, group: ProtocolGroup) -> Table:
     """Ours, the paper's and the difference, for every metric that the paper tells."""
     columns = [Column("Row", numeric=False)]
     for metric in recipe.metrics:
@@ -137,7 +137,7 @@ def _comparison_row(metrics: Sequence[str], outcome: Outcome) -> Row:
     return Row((*cells, Cell(outcome.count, str(outcome.count))))
 
 
-def averages_table(group: Group) -> Table | None:
+def averages_table(group: ProtocolGroup) -> Table | None:
     """The other ways of averaging F1; None where they were not computed."""
     if not any(name in outcome.scores for outcome in group.outcomes for name in AVERAGES):
         return None
@@ -183,7 +183,7 @@ def _statistic(name: str, value: float | None) -> str:
     return formatting.p_value(value) if name == "p" else formatting.significant(value)
 
 
-def _pictures(metrics: Sequence[str], group: Group) -> Iterator[Picture]:
+def _pictures(metrics: Sequence[str], group: ProtocolGroup) -> Iterator[Picture]:
     """A box plot per metric, drawn as those of a study are."""
     info, records = as_study(metrics, group)
     colors = strategy_colors(info, records)
@@ -193,7 +193,7 @@ def _pictures(metrics: Sequence[str], group: Group) -> Iterator[Picture]:
             yield Picture(drawn, f"{formatting.metric_label(metric)}: {group.title}.")
 
 
-def as_study(metrics: Sequence[str], group: Group) -> tuple[StudyInfo, list[RunRecord]]:
+def as_study(metrics: Sequence[str], group: ProtocolGroup) -> tuple[StudyInfo, list[RunRecord]]:
     """The group's values as a study's runs, numbered from 0, for what draws studies."""
     names = [outcome.label for outcome in group.outcomes]
     info = StudyInfo(group.title, "", {}, {}, metrics[0], list(metrics), names, [], {}, {}, {})

@@ -50,7 +50,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Group:
+class ProtocolGroup:
     """The rows that were run in one way."""
 
     title: str
@@ -84,7 +84,7 @@ class Results:
         facts: tables of further facts, by title.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[ProtocolGroup, ...]
     tests: tuple[WelchTest, ...]
     fraction: float
     seeds: int

@@ -8,7 +8,7 @@ from typing import Any
 from totune.api import compare
 from totune.progress import Progress
 from totune.recipes.recipe import Recipe, StudyPlan
-from totune.recipes.results import Group, Outcome, Results, evaluate, run_test
+from totune.recipes.results import Outcome, ProtocolGroup, Results, evaluate, run_test
 from totune.runs.records import RunRecord
 from totune.runs.store import Store
 from totune.study.study import Study
@@ -66,7 +66,7 @@ def run_study(
         for test in recipe.tests
     )
     about = "One value per seed, on one test split."
-    group = Group("Test scores", about, tuple(outcomes.values()))
+    group = ProtocolGroup("Test scores", about, tuple(outcomes.values()))
     return Results((group,), tests, fraction, seeds, facts(study))
 
 

@@ -105,7 +105,7 @@ Schedule = Curve | Stretch
 
 
 @dataclass(frozen=True)
-class Scores:
+class EpochScores:
     """The epochs of a phase so far, by the deciding metric, higher being better.
 
     Attributes:
@@ -125,11 +125,11 @@ class Epochs:
 
     compares: ClassVar[bool] = False
 
-    def ends(self, scores: Scores) -> str:
+    def ends(self, scores: EpochScores) -> str:
         """Why the phase ends after the epochs scored so far; "" where it goes on."""
         return _all_run(scores, self.num_train_epochs)
 
-    def best(self, scores: Scores) -> int:
+    def best(self, scores: EpochScores) -> int:
         """The epoch, from 0, whose weights the next phase gets with restore="best"."""
         return _best(scores)
 
@@ -143,10 +143,10 @@ class Plateau:
 
     compares: ClassVar[bool] = False
 
-    def ends(self, scores: Scores) -> str:
+    def ends(self, scores: EpochScores) -> str:
         return _no_rise(scores, self.patience) or _all_run(scores, self.num_train_epochs)
 
-    def best(self, scores: Scores) -> int:
+    def best(self, scores: EpochScores) -> int:
         return _best(scores)
 
 
@@ -174,14 +174,14 @@ class Gap:
 
     compares: ClassVar[bool] = True
 
-    def ends(self, scores: Scores) -> str:
+    def ends(self, scores: EpochScores) -> str:
         gaps = _gaps(scores)
         recent = gaps[-self.gap_patience :]
         if len(recent) == self.gap_patience and min(recent) > self.tolerance:
             return f"train leads dev by {gaps[-1]:.3f}, more than {self.tolerance:g}"
         return _no_rise(scores, self.patience) or _all_run(scores, self.num_train_epochs)
 
-    def best(self, scores: Scores) -> int:
+    def best(self, scores: EpochScores) -> int:
         within = [at for at, gap in enumerate(_gaps(scores)) if gap <= self.tolerance]
         return max(within, key=scores.dev.__getitem__, default=0)
 
@@ -206,17 +206,17 @@ class Solved:
     def __str__(self) -> str:
         return f"Solved, with an L2 penalty chosen by {self.folds}-fold cross-validation"
 
-    def ends(self, scores: Scores) -> str:
+    def ends(self, scores: EpochScores) -> str:
         return "solved" if scores.dev else ""
 
-    def best(self, scores: Scores) -> int:
+    def best(self, scores: EpochScores) -> int:
         return 0
 
 
 Stop = Epochs | Plateau | Gap | Solved
 
 
-def _all_run(scores: Scores, num_train_epochs: int) -> str:
+def _all_run(scores: EpochScores, num_train_epochs: int) -> str:
     if len(scores.dev) < num_train_epochs:
         return ""
     if num_train_epochs == 1:
@@ -224,17 +224,17 @@ def _all_run(scores: Scores, num_train_epochs: int) -> str:
     return f"its {num_train_epochs} epochs are done"
 
 
-def _best(scores: Scores) -> int:
+def _best(scores: EpochScores) -> int:
     """The first epoch with the best dev score."""
     return max(range(len(scores.dev)), key=scores.dev.__getitem__, default=0)
 
 
-def _gaps(scores: Scores) -> list[float]:
+def _gaps(scores: EpochScores) -> list[float]:
     """How far train leads dev after each epoch."""
     return [train - dev for train, dev in zip(scores.train, scores.dev, strict=True)]
 
 
-def _no_rise(scores: Scores, patience: int) -> str:
+def _no_rise(scores: EpochScores, patience: int) -> str:
     if len(scores.dev) - 1 - _best(scores) < patience:
         return ""
     return f"dev has not improved for {patience} epoch{'s' if patience > 1 else ''}"

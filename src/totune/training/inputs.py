@@ -54,7 +54,7 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Source:
+class InputSource:
     """A split as the model reads it now: from the cached prefix of the phase, or whole.
 
     Attributes:
@@ -90,7 +90,7 @@ def open_source(
     cache: FeatureCache | None,
     frozen_depth: int,
     training: bool = False,
-) -> Source:
+) -> InputSource:
     """Opens (or fills) the cache for what is frozen; without a cache the prefix is recomputed.
 
     Over a frozen encoder words are tagged sentence by sentence, whatever they were encoded with.
@@ -110,8 +110,8 @@ def open_source(
     if by_sentence and (features is not None or training):
         alone = units.alone()
         chosen = features and features.selected(units.sides[0])
-        return Source(split, alone, chosen, sides)
-    return Source(split, units, features, sides)
+        return InputSource(split, alone, chosen, sides)
+    return InputSource(split, units, features, sides)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Outputs:
     losses: np.ndarray
 
 
-def predict(model: Model, source: Source, devices: Devices) -> Outputs:
+def predict(model: Model, source: InputSource, devices: Devices) -> Outputs:
     """Outputs for every position of a split, dropout off.
 
     Raises:
@@ -147,7 +147,7 @@ def predict(model: Model, source: Source, devices: Devices) -> Outputs:
     return Outputs(devices.total(values), devices.total(losses))
 
 
-def linear_inputs(model: Model, source: Source, devices: Devices) -> np.ndarray:
+def linear_inputs(model: Model, source: InputSource, devices: Devices) -> np.ndarray:
     """What the head's linear layer reads at every position of a split, [P, F].
 
     Raises:
@@ -167,7 +167,7 @@ def linear_inputs(model: Model, source: Source, devices: Devices) -> np.ndarray:
 
 def _each_batch(
     model: Model,
-    source: Source,
+    source: InputSource,
     devices: Devices,
     write: Callable[[np.ndarray, Batch, Viewed | None], None],
 ) -> None:

@@ -27,7 +27,7 @@ from totune.model import Model
 from totune.progress import Progress
 from totune.training.checkpoints import random_state, restore_random_state
 from totune.training.devices import Devices
-from totune.training.inputs import Source
+from totune.training.inputs import InputSource
 from totune.training.optimizer import moments_to_come
 
 TOO_LARGE = 0  # in place of a number of parts: a single row does not fit
@@ -60,7 +60,7 @@ class MicroBatches:
         self._model, self._devices, self._progress = model, devices, progress
 
     def backward(
-        self, wrapped: nn.Module, source: Source, units: np.ndarray, weight: float
+        self, wrapped: nn.Module, source: InputSource, units: np.ndarray, weight: float
     ) -> list[Part]:
         """Adds the gradients of `weight` times the summed losses of `units` [B].
 
@@ -91,7 +91,7 @@ class MicroBatches:
 
     def agree(
         self,
-        source: Source,
+        source: InputSource,
         batch_size: int,
         tokens_per_batch: int | None,
         optimizer: torch.optim.Optimizer,
@@ -120,7 +120,9 @@ class MicroBatches:
         if self.parts > before:
             self._tell(units, source, before)
 
-    def _rehearse(self, source: Source, units: np.ndarray, optimizer: torch.optim.Optimizer) -> int:
+    def _rehearse(
+        self, source: InputSource, units: np.ndarray, optimizer: torch.optim.Optimizer
+    ) -> int:
         """How many parts this process needs; changes nothing but `parts`."""
 
         def step() -> None:
@@ -136,7 +138,7 @@ class MicroBatches:
         return self.parts
 
     def _attempt(
-        self, wrapped: nn.Module, source: Source, units: np.ndarray, weight: float
+        self, wrapped: nn.Module, source: InputSource, units: np.ndarray, weight: float
     ) -> list[Part] | None:
         """What the parts gave, with their gradients added; None, and no gradients, if too large."""
         found: list[Part] = []
@@ -151,21 +153,23 @@ class MicroBatches:
         return found if fits(step, undo) else None
 
     def _all_parts(
-        self, wrapped: nn.Module, source: Source, units: np.ndarray, weight: float
+        self, wrapped: nn.Module, source: InputSource, units: np.ndarray, weight: float
     ) -> list[Part]:
         *others, last = split_units(units, self.parts)
         with _apart(wrapped):
             found = [self._part(wrapped, source, each, weight) for each in others]
         return [*found, self._part(wrapped, source, last, weight)]
 
-    def _part(self, wrapped: nn.Module, source: Source, units: np.ndarray, weight: float) -> Part:
+    def _part(
+        self, wrapped: nn.Module, source: InputSource, units: np.ndarray, weight: float
+    ) -> Part:
         batch, viewed = source.batch(units, self._devices.device)
         outputs = wrapped(batch, viewed)
         losses = self._model.losses(outputs, batch)
         (losses.sum() * weight).backward()  # type: ignore[no-untyped-call]
         return Part(units, batch, outputs.detach(), losses.detach())
 
-    def _tell(self, units: np.ndarray, source: Source, before: int) -> None:
+    def _tell(self, units: np.ndarray, source: InputSource, before: int) -> None:
         lengths = source.units.lengths
         old, new = (
             size_of(split_units(units, parts)[0], lengths) for parts in (before, self.parts)
@@ -175,7 +179,7 @@ class MicroBatches:
             f"in {self.parts} parts (of {new} here) and learns from as many rows as before."
         )
 
-    def _end(self, units: np.ndarray, source: Source) -> NoReturn:
+    def _end(self, units: np.ndarray, source: InputSource) -> NoReturn:
         rows = size_of(split_units(units, self.parts)[0], source.units.lengths)
         print(
             f"error: process {self._devices.rank} ran out of memory with {rows} in a step that the "

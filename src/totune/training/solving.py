@@ -6,12 +6,12 @@ import torch
 from totune.linear_model import choose_strength, draw_folds, fit_linear
 from totune.model import Model
 from totune.training.devices import Devices
-from totune.training.inputs import Source, linear_inputs
+from totune.training.inputs import InputSource, linear_inputs
 
 CHOOSING_ROWS = 2_000  # at most so many choose the penalty, which more rows hardly move
 
 
-def solve_head(model: Model, source: Source, devices: Devices, folds: int, seed: int) -> float:
+def solve_head(model: Model, source: InputSource, devices: Devices, folds: int, seed: int) -> float:
     """Puts the optimum for the rows of `source` into the model's linear head.
 
     The features are standardised for the penalty; the layer's weights have this folded in, so that

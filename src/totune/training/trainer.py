@@ -29,7 +29,7 @@ from totune.metrics import METRICS
 from totune.model import Model
 from totune.progress import Progress
 from totune.strategies.coverage import trained_names
-from totune.strategies.phases import Phase, Scores, Solved
+from totune.strategies.phases import EpochScores, Phase, Solved
 from totune.training.checkpoints import (
     load_checkpoint,
     random_state,
@@ -38,7 +38,7 @@ from totune.training.checkpoints import (
 )
 from totune.training.devices import Devices
 from totune.training.history import EpochRecord, History
-from totune.training.inputs import Outputs, Source, Split, open_source, predict
+from totune.training.inputs import InputSource, Outputs, Split, open_source, predict
 from totune.training.micro_batches import MicroBatches
 from totune.training.optimizer import (
     apply_phase,
@@ -166,14 +166,20 @@ class Trainer:
             self._load(self._restored)
             self._optimizer = None  # its moments are those of other weights
 
-    def _scores(self, epochs: Sequence[EpochRecord]) -> Scores:
+    def _scores(self, epochs: Sequence[EpochRecord]) -> EpochScores:
         """What a phase's stop decides on."""
         metric = self.settings.metric
         dev = [_score(epoch.dev, metric) for epoch in epochs]
-        return Scores(dev, [_score(e.train_after, metric) for e in epochs if e.train_after])
+        return EpochScores(dev, [_score(e.train_after, metric) for e in epochs if e.train_after])
 
     def _epoch(
-        self, wrapped: nn.Module, phase: Phase, epoch: int, train: Source, dev: Source, frozen: int
+        self,
+        wrapped: nn.Module,
+        phase: Phase,
+        epoch: int,
+        train: InputSource,
+        dev: InputSource,
+        frozen: int,
     ) -> EpochRecord:
         began = time.perf_counter()
         number = len(self.history.epochs) + 1
@@ -196,13 +202,13 @@ class Trainer:
             ended=ended,
         )
 
-    def _solve(self, stop: Solved, source: Source) -> tuple[dict[str, float], str]:
+    def _solve(self, stop: Solved, source: InputSource) -> tuple[dict[str, float], str]:
         """Solves the head; its metrics on the training data, and the penalty that was chosen."""
         strength = solve_head(self.model, source, self.devices, stop.folds, self.order_seed)
         return self._evaluate(source), f"solved, with a penalty of C={strength:g}"
 
     def _train_epoch(
-        self, wrapped: nn.Module, phase: Phase, epoch: int, number: int, source: Source
+        self, wrapped: nn.Module, phase: Phase, epoch: int, number: int, source: InputSource
     ) -> dict[str, float]:
         """One pass over the training data; its metrics, measured on the fly."""
         wrapped.train()
@@ -231,7 +237,7 @@ class Trainer:
         return self._metrics(Outputs(found[:, :-1], found[:, -1]), source.split)
 
     def _step(
-        self, wrapped: nn.Module, source: Source, indices: np.ndarray, kept: torch.Tensor
+        self, wrapped: nn.Module, source: InputSource, indices: np.ndarray, kept: torch.Tensor
     ) -> None:
         """One optimizer step; writes this process's outputs and losses to `kept`, [P, C + 1]."""
         own, counts = self.devices.share(indices)
@@ -257,7 +263,7 @@ class Trainer:
         assert self._optimizer is not None, "a phase is running"
         set_rates(self._optimizer, factor)
 
-    def _evaluate(self, source: Source) -> dict[str, float]:
+    def _evaluate(self, source: InputSource) -> dict[str, float]:
         return self._metrics(predict(self.model, source, self.devices), source.split)
 
     def _metrics(self, outputs: Outputs, split: Split) -> dict[str, float]:

@@ -13,9 +13,9 @@ from totune.analyses.base import ANALYSES, AnalysisResult
 from totune.analyses.divergence import Divergence
 from totune.analyses.divergence_section import divergence_section
 from totune.analyses.inputs.corpora import (
+    CorpusColumns,
     DivergenceInputs,
     NamedTexts,
-    TextColumns,
     read_corpora,
     read_reference,
     read_scores,
@@ -251,7 +251,9 @@ def test_a_corpus_without_terms_is_named():
 
 
 def read(*sources: Path, **options: str) -> list[tuple[str, list[str]]]:
-    corpora = read_corpora([str(source) for source in sources], TextColumns(**options), Progress())
+    corpora = read_corpora(
+        [str(source) for source in sources], CorpusColumns(**options), Progress()
+    )
     return [(corpus.name, list(corpus.texts)) for corpus in corpora]
 
 
@@ -268,7 +270,7 @@ def test_text_files_are_read_line_by_line_and_several_as_one_reference(tmp_path:
     (tmp_path / "b.txt").write_text("three", encoding="utf-8")
     sources = [str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]
     assert read(*map(Path, sources)) == [("a", ["one", "two"]), ("b", ["three"])]
-    reference = read_reference(sources, TextColumns(by="genre"), Progress())
+    reference = read_reference(sources, CorpusColumns(by="genre"), Progress())
     assert reference.name == "a + b"
     assert list(reference.texts) == list(reference.texts) == ["one", "two", "three"]
 
@@ -280,7 +282,7 @@ def test_trees_are_read_as_sentences(tmp_path: Path):
 
 def test_a_column_splits_a_table_and_both_texts_of_a_pair_count(genres: Path):
     progress = Warned()
-    reading = TextColumns("sentence1", "sentence2", "genre")
+    reading = CorpusColumns("sentence1", "sentence2", "genre")
     corpora = read_corpora([str(genres)], reading, progress)
     assert [(corpus.name, list(corpus.texts)) for corpus in corpora] == [
         ("fiction", ["a b", "c", "f"]),

@@ -10,7 +10,7 @@ from totune.recipes.document import (
     welch_table,
 )
 from totune.recipes.recipe import load_recipe
-from totune.recipes.results import Group, Outcome, Results, run_test
+from totune.recipes.results import Outcome, ProtocolGroup, Results, run_test
 from totune.report.html import document_html
 from totune.report.markdown import document_markdown
 
@@ -18,7 +18,9 @@ SPARSE, BERT = load_recipe("hart-sparse"), load_recipe("hart-bert")
 
 
 def results_of(*outcomes: Outcome, tests=(), fraction=1.0, seeds=10) -> Results:
-    return Results((Group("All rows", "Why.", outcomes),), tuple(tests), fraction, seeds, {})
+    return Results(
+        (ProtocolGroup("All rows", "Why.", outcomes),), tuple(tests), fraction, seeds, {}
+    )
 
 
 @pytest.fixture

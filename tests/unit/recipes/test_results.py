@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import ttest_ind
 from sklearn.metrics import f1_score
 
-from totune.recipes.results import AVERAGES, Group, Outcome, Results, evaluate, run_test
+from totune.recipes.results import AVERAGES, Outcome, ProtocolGroup, Results, evaluate, run_test
 from totune.tasks.base import UNKNOWN
 from totune.tasks.classification import Classification
 from totune.tasks.regression import Regression
@@ -65,7 +65,9 @@ def test_differences_need_both_sides():
 
 def test_json_holds_summaries_and_no_nan():
     outcome = Outcome("a", {"accuracy": (0.8,)}, {"accuracy": 0.79})
-    results = Results((Group("All", "", (outcome,)),), (), 1.0, 1, {"settings": {"x": math.inf}})
+    results = Results(
+        (ProtocolGroup("All", "", (outcome,)),), (), 1.0, 1, {"settings": {"x": math.inf}}
+    )
     text = json.dumps(results.to_json(), allow_nan=False)
     row = json.loads(text)["groups"][0]["outcomes"][0]
     assert row["scores"] == {"accuracy": [0.8]}

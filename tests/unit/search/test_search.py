@@ -165,9 +165,7 @@ def epoch_killed(before: bool) -> Callable[..., None]:
     ("place", "killer"),
     [
         pytest.param((TrialQueue, "ask"), ask_killed, id="when it was asked for"),
-        pytest.param(
-            (Pruner, "on_epoch_end"), epoch_killed(True), id="before an epoch was told"
-        ),
+        pytest.param((Pruner, "on_epoch_end"), epoch_killed(True), id="before an epoch was told"),
         pytest.param((Pruner, "on_epoch_end"), epoch_killed(False), id="after it was told"),
         pytest.param((TrialQueue, "tell"), tell_killed, id="when it had ended"),
     ],

@@ -9,11 +9,11 @@ from transformers import get_linear_schedule_with_warmup
 from totune.strategies.phases import (
     Constant,
     Epochs,
+    EpochScores,
     Gap,
     Group,
     LinearDecay,
     Plateau,
-    Scores,
     SlantedTriangular,
     Stretch,
 )
@@ -63,7 +63,7 @@ def test_a_group_covers_what_its_pattern_matches(pattern: str, parts: set[str]) 
 
 @given(SCORES, st.integers(1, 12))
 def test_epochs_ends_after_its_number(scores: list[float], number: int) -> None:
-    assert bool(Epochs(number).ends(Scores(scores))) == (len(scores) >= number)
+    assert bool(Epochs(number).ends(EpochScores(scores))) == (len(scores) >= number)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_epochs_ends_after_its_number(scores: list[float], number: int) -> None:
     ],
 )
 def test_plateau(scores: list[float], ends: bool) -> None:
-    assert bool(Plateau(6, patience=2).ends(Scores(scores))) == ends
+    assert bool(Plateau(6, patience=2).ends(EpochScores(scores))) == ends
 
 
 @given(SCORES, st.integers(1, 5))
 def test_plateau_waits_for_its_patience(scores: list[float], patience: int) -> None:
-    if Plateau(100, patience).ends(Scores(scores)):
+    if Plateau(100, patience).ends(EpochScores(scores)):
         assert max(scores[-patience:]) <= max(scores[:-patience])
     elif len(scores) > patience:
         assert max(scores[-patience:]) > max(scores[:-patience])
@@ -130,14 +130,14 @@ def test_stretches_make_up_the_whole(whole: LinearDecay, epochs: tuple[int, ...]
 def test_gap_says_why_it_stops(train: list[float], dev: list[float], why: str) -> None:
     tolerance = 0.0500001  # 0.75 - 0.7 is above 0.05 in floating point
     stop = Gap(4, tolerance, gap_patience=1, patience=2)
-    assert stop.ends(Scores(dev, train)).replace("0.0500001", "0.05") == why
+    assert stop.ends(EpochScores(dev, train)).replace("0.0500001", "0.05") == why
 
 
 def test_gap_waits_for_its_patience() -> None:
     stop = Gap(9, 0.05, gap_patience=2, patience=9)
-    assert not stop.ends(Scores([0.6, 0.6], [0.6, 0.9]))
-    assert not stop.ends(Scores([0.6, 0.6, 0.8], [0.7, 0.6, 0.9]))
-    assert stop.ends(Scores([0.6, 0.6, 0.7], [0.6, 0.7, 0.9])).startswith("train leads")
+    assert not stop.ends(EpochScores([0.6, 0.6], [0.6, 0.9]))
+    assert not stop.ends(EpochScores([0.6, 0.6, 0.8], [0.7, 0.6, 0.9]))
+    assert stop.ends(EpochScores([0.6, 0.6, 0.7], [0.6, 0.7, 0.9])).startswith("train leads")
 
 
 @pytest.mark.parametrize(
@@ -153,8 +153,10 @@ def test_gap_waits_for_its_patience() -> None:
 def test_gap_restores_the_best_epoch_within_its_tolerance(
     train: list[float], dev: list[float], epoch: int
 ) -> None:
-    assert Gap(9, 0.05).best(Scores(dev, train)) == epoch
-    assert Plateau(9).best(Scores(dev)) == Epochs(9).best(Scores(dev)) == dev.index(max(dev))
+    assert Gap(9, 0.05).best(EpochScores(dev, train)) == epoch
+    assert (
+        Plateau(9).best(EpochScores(dev)) == Epochs(9).best(EpochScores(dev)) == dev.index(max(dev))
+    )
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 20)] * 2), min_size=1, max_size=12))
@@ -163,15 +165,15 @@ def test_what_is_restored_is_the_newest_epoch_or_what_it_was(pairs: list[tuple[i
     train, dev = zip(*pairs, strict=True)
     before = 0
     for count in range(1, len(pairs) + 1):
-        now = Gap(99, tolerance=5).best(Scores(dev[:count], train[:count]))
+        now = Gap(99, tolerance=5).best(EpochScores(dev[:count], train[:count]))
         assert now in (before, count - 1)
         before = now
 
 
 def test_stops_say_why() -> None:
-    assert Epochs(2).ends(Scores([0.1, 0.2])) == "its 2 epochs are done"
-    assert Plateau(5, 1).ends(Scores([0.2, 0.1])) == "dev has not improved for 1 epoch"
-    assert Plateau(2, 2).ends(Scores([0.1, 0.2])) == "its 2 epochs are done"
+    assert Epochs(2).ends(EpochScores([0.1, 0.2])) == "its 2 epochs are done"
+    assert Plateau(5, 1).ends(EpochScores([0.2, 0.1])) == "dev has not improved for 1 epoch"
+    assert Plateau(2, 2).ends(EpochScores([0.1, 0.2])) == "its 2 epochs are done"
 
 
 def test_a_group_covers_the_kinds_it_names() -> None:

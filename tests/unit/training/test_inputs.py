@@ -10,7 +10,7 @@ from tests.tiny_runs import TinyTask, short, tiny_model
 from totune.features import FeatureCache
 from totune.model import Model
 from totune.training.devices import Devices
-from totune.training.inputs import Source, open_source, predict
+from totune.training.inputs import InputSource, open_source, predict
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def model() -> Model:
 def test_every_row_is_predicted_at_its_place(
     tiny: TinyTask, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outputs = predict(model, Source(tiny.train, tiny.train.units), Devices()).values
+    outputs = predict(model, InputSource(tiny.train, tiny.train.units), Devices()).values
     assert outputs.shape == (15, 3)
     model.eval()
     with torch.no_grad():
@@ -37,7 +37,7 @@ def test_every_row_is_predicted_at_its_place(
             alone = model(tiny.train.pieces.batch(np.array([row])))[0].numpy()
             np.testing.assert_allclose(outputs[row], alone, atol=1e-5)
     monkeypatch.setattr("totune.training.inputs.EVAL_TOKENS", 12)  # one or two rows a batch
-    again = predict(model, Source(tiny.train, tiny.train.units), Devices()).values
+    again = predict(model, InputSource(tiny.train, tiny.train.units), Devices()).values
     np.testing.assert_allclose(again, outputs, atol=1e-5)
 
 
@@ -47,9 +47,9 @@ def test_predicting_has_no_dropout_and_restores_the_mode(
 ) -> None:
     model.train(training)
     modes = [module.training for module in model.modules()]
-    first = predict(model, Source(tiny.train, tiny.train.units), Devices()).values
+    first = predict(model, InputSource(tiny.train, tiny.train.units), Devices()).values
     assert np.array_equal(
-        predict(model, Source(tiny.train, tiny.train.units), Devices()).values, first
+        predict(model, InputSource(tiny.train, tiny.train.units), Devices()).values, first
     )
     assert [module.training for module in model.modules()] == modes
 
@@ -59,7 +59,7 @@ def test_a_source_gives_pieces_targets_and_cached_rows(
 ) -> None:
     indices, device = np.array([7, 2]), torch.device("cpu")
     assert tiny.train.targets is not None
-    batch, viewed = Source(tiny.train, tiny.train.units).batch(indices, device)
+    batch, viewed = InputSource(tiny.train, tiny.train.units).batch(indices, device)
     assert viewed is None
     assert batch.targets is not None
     assert batch.targets.tolist() == tiny.train.targets[indices].tolist()

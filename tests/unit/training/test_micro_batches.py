@@ -16,7 +16,7 @@ from totune.inputs.batches import Batch
 from totune.model import Model, Viewed
 from totune.strategies.phases import Constant, Epochs, Group, Phase
 from totune.training.devices import Devices
-from totune.training.inputs import Source, predict
+from totune.training.inputs import InputSource, predict
 from totune.training.micro_batches import MicroBatches
 from totune.training.optimizer import apply_phase, build_optimizer, moments_to_come
 
@@ -72,14 +72,14 @@ def test_gradients_add_up_and_it_is_told_once(tiny: TinyTask) -> None:
     for model in (whole, small):
         model.train()
         cutting = MicroBatches(model, Devices(), notes)
-        parts = cutting.backward(model, Source(tiny.train, tiny.train.units), units, 1 / 11)
+        parts = cutting.backward(model, InputSource(tiny.train, tiny.train.units), units, 1 / 11)
         assert np.array_equal(np.concatenate([part.units for part in parts]), units)
     assert (len(parts), cutting.parts) == (4, 4)
     for name, parameter in whole.named_parameters():
         if parameter.grad is not None:
             found = small.get_parameter(name).grad
             torch.testing.assert_close(found, parameter.grad, atol=1e-7, rtol=1e-5)
-    cutting.backward(small, Source(tiny.train, tiny.train.units), units, 1 / 11)
+    cutting.backward(small, InputSource(tiny.train, tiny.train.units), units, 1 / 11)
     lengths = tiny.train.units.lengths
     assert notes.said == [
         f"A step with 11 rows of {lengths[:11].max()} word pieces at once does not fit into "
@@ -95,7 +95,7 @@ def test_a_single_row_that_does_not_fit_ends_the_run(tiny: TinyTask) -> None:
 
 def test_evaluation_and_features_are_halved_too(tiny: TinyTask, tmp_path: Path) -> None:
     whole, small = fresh(False), fresh(True)
-    sources = Source(tiny.train, tiny.train.units), Devices()
+    sources = InputSource(tiny.train, tiny.train.units), Devices()
     expected, found = predict(whole, *sources), predict(small, *sources)
     np.testing.assert_allclose(found.values, expected.values, atol=1e-6)
     np.testing.assert_allclose(found.losses, expected.losses, atol=1e-6)
@@ -141,7 +141,7 @@ def test_processes_take_the_largest_number_of_parts(
     )
     before, random = weights(model), torch.get_rng_state()
     cutting = MicroBatches(model, devices, notes)
-    cutting.agree(Source(tiny.train, tiny.train.units), 16, None, optimizer)
+    cutting.agree(InputSource(tiny.train, tiny.train.units), 16, None, optimizer)
     assert cutting.parts == 4
     assert len(notes.said) == 1
     assert torch.equal(torch.get_rng_state(), random)
@@ -159,7 +159,7 @@ def test_all_processes_hear_that_a_row_does_not_fit(
     optimizer = build_optimizer(apply_phase(model, ALL))
     cutting = MicroBatches(model, devices, Told())
     with pytest.raises(RunError, match="a single row of"):
-        cutting.agree(Source(tiny.train, tiny.train.units), 8, None, optimizer)
+        cutting.agree(InputSource(tiny.train, tiny.train.units), 8, None, optimizer)
 
 
 def test_in_a_step_of_several_processes_all_end(
@@ -167,7 +167,10 @@ def test_in_a_step_of_several_processes_all_end(
 ) -> None:
     model, devices = fresh(True), Devices()
     monkeypatch.setattr(devices, "world", 2)
-    cutting, source = MicroBatches(model, devices, Told()), Source(tiny.train, tiny.train.units)
+    cutting, source = (
+        MicroBatches(model, devices, Told()),
+        InputSource(tiny.train, tiny.train.units),
+    )
     with pytest.raises(SystemExit):
         cutting.backward(model, source, np.arange(8), 1.0)
     told = capsys.readouterr().err

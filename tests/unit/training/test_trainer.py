@@ -30,7 +30,15 @@ from totune.inputs.batches import Batch
 from totune.metrics import METRICS
 from totune.model import Model, Viewed
 from totune.progress import Bar, Progress
-from totune.strategies.phases import Constant, Epochs, Group, LinearDecay, Phase, Plateau, Scores
+from totune.strategies.phases import (
+    Constant,
+    Epochs,
+    EpochScores,
+    Group,
+    LinearDecay,
+    Phase,
+    Plateau,
+)
 from totune.tasks.base import UNKNOWN
 from totune.training import trainer as trainer_module
 from totune.training.history import EpochRecord
@@ -234,7 +242,7 @@ def test_early_stopping_ends_a_phase(tiny: TinyTask, monkeypatch: pytest.MonkeyP
 
 @dataclasses.dataclass(frozen=True)
 class SecondIsBest(Epochs):
-    def best(self, scores: Scores) -> int:
+    def best(self, scores: EpochScores) -> int:
         return min(1, len(scores.dev) - 1)
 
 

@@ -78,7 +78,7 @@ class DivergenceInputs:
 
 
 @dataclass(frozen=True)
-class TextColumns:
+class CorpusColumns:
     """How texts are found in tables.
 
     Attributes:
@@ -98,7 +98,7 @@ class TextColumns:
 
 
 def read_corpora(
-    sources: Sequence[str], columns: TextColumns, progress: Progress
+    sources: Sequence[str], columns: CorpusColumns, progress: Progress
 ) -> list[NamedTexts]:
     """One corpus per source, or per value of the column that splits it.
 
@@ -122,7 +122,9 @@ def read_corpora(
     ]
 
 
-def read_reference(sources: Sequence[str], columns: TextColumns, progress: Progress) -> NamedTexts:
+def read_reference(
+    sources: Sequence[str], columns: CorpusColumns, progress: Progress
+) -> NamedTexts:
     """One corpus of all sources together; takes and raises the same as `read_corpora`."""
     parts = read_corpora(sources, replace(columns, by=None), progress)
     texts = _Reread(lambda: chain.from_iterable(part.texts for part in parts))
@@ -163,7 +165,9 @@ def _is_lines(source: str) -> bool:
     return not _is_dataset(source) and path.is_file() and table_suffix(path.name) == ".txt"
 
 
-def _read(source: str, name: str, columns: TextColumns, progress: Progress) -> Iterator[NamedTexts]:
+def _read(
+    source: str, name: str, columns: CorpusColumns, progress: Progress
+) -> Iterator[NamedTexts]:
     if columns.by is not None and _is_dataset(source):
         raise ConfigError(
             f"by={columns.by} splits one table, and {source} holds several. Name the file."
@@ -181,7 +185,7 @@ def _read(source: str, name: str, columns: TextColumns, progress: Progress) -> I
         yield from _split(opened, cells, columns.by, progress)
 
 
-def _open(source: str, columns: TextColumns) -> SourceTable | Iterable[str]:
+def _open(source: str, columns: CorpusColumns) -> SourceTable | Iterable[str]:
     """A table, or the texts of a source that has none: all that touches files is here and below."""
     path = Path(source).expanduser()
     if _is_dataset(source):
@@ -201,14 +205,14 @@ def _read_lines(path: Path, encoding: str | None) -> Iterable[str]:
     trees = is_trees(head)
     if trees or is_conll(head):
         table = read_table(path, encoding).without_parts()
-        return _texts(_text_columns(table, TextColumns("sentence" if trees else None)))
+        return _texts(_text_columns(table, CorpusColumns("sentence" if trees else None)))
     return (line for line in read_lines(path, encoding) if line.strip())
 
 
 # Texts in tables
 
 
-def _text_columns(table: SourceTable, columns: TextColumns) -> list[list[Cell]]:
+def _text_columns(table: SourceTable, columns: CorpusColumns) -> list[list[Cell]]:
     """The cells of the column of texts and, of pairs, of second texts."""
     text, pair = columns.text, columns.pair
     if text is None and len(table.columns) == 1:

@@ -11,7 +11,7 @@ from totune.cli.options import parse_assignments
 from totune.errors import ConfigError
 
 if TYPE_CHECKING:
-    from totune.analyses.inputs.corpora import CorpusScores, TextColumns
+    from totune.analyses.inputs.corpora import CorpusColumns, CorpusScores
 
 EXAMPLES = examples(
     (
@@ -106,8 +106,8 @@ def run(
     from totune.analyses.base import ANALYSES
     from totune.analyses.findings import analyse
     from totune.analyses.inputs.corpora import (
+        CorpusColumns,
         DivergenceInputs,
-        TextColumns,
         read_corpora,
         read_reference,
     )
@@ -116,7 +116,7 @@ def run(
     analysis = ANALYSES.create("divergence", parse_assignments(set or []))
     folder = output_folder(analysis.name, out)
     metric, known = _scores(scores, study or [], frozen, tuned)
-    columns = TextColumns(text, pair, by, encoding)
+    columns = CorpusColumns(text, pair, by, encoding)
     with RichProgress(quiet) as progress:
         others = read_corpora(data, columns, progress)
         apart = read_reference(reference, columns, progress)
@@ -127,7 +127,7 @@ def run(
 
 
 def _about(
-    names: Sequence[str], data: Sequence[str], reference: Sequence[str], columns: "TextColumns"
+    names: Sequence[str], data: Sequence[str], reference: Sequence[str], columns: "CorpusColumns"
 ) -> Mapping[str, Any]:
     """What was read, as findings record it."""
     read = {"text": columns.text, "pair": columns.pair, "by": columns.by}
