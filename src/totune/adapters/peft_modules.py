@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from totune.adapters.peft_support import (
     check_fit,
-    first_line,
     plain,
     refusing,
     without_warnings,
@@ -17,6 +16,7 @@ from totune.adapters.peft_targets import fill_targets
 from totune.encoders.adapter_modules import AdapterModules
 from totune.encoders.transformers import TransformersEncoder
 from totune.errors import ConfigError, ModelError
+from totune.text import first_line
 
 if TYPE_CHECKING:  # importing PEFT takes seconds
     from peft import PeftConfig
@@ -94,7 +94,7 @@ class PeftModules(AdapterModules):
                 self._tuner.merge_and_unload()
         except (AttributeError, NotImplementedError, ValueError) as error:
             raise ModelError(
-                f"{self._method} cannot be merged into the encoder's weights: {first_line(error)} "
+                f"{self._method} cannot be merged into the encoder's weights: {first_line(error)}. "
                 "Keep it beside the encoder; it is small."
             ) from None
         self._encoder.inserted = None

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from totune.errors import ConfigError, ModelError
+from totune.text import first_line
 
 
 def plain(value: Any) -> Any:
@@ -36,7 +37,7 @@ def refusing(what: str) -> Iterator[None]:
             warnings.filterwarnings("error", "(?s).*(not match any|was matched|were excluded)")
             yield
     except Exception as error:  # PEFT's many methods raise many kinds, all faults of the options
-        raise ConfigError(f"{what}: {first_line(error)}") from None
+        raise ConfigError(f"{what}: {first_line(error)}.") from None
 
 
 @contextmanager
@@ -45,12 +46,6 @@ def without_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, its first line, with a full stop."""
-    text = str(error.args[0] if error.args else error).strip() or type(error).__name__
-    return text.splitlines()[0].rstrip(".") + "."
 
 
 def check_fit(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:

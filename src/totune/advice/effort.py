@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from totune.advice.summary import StrategySummary
-from totune.advice.wording import duration
 from totune.search.records import SearchRecord
+from totune.text import format_duration
 
 NOT_SEARCHED = "No options were searched; with --search 20 every strategy gets 20 trials on dev."
 
@@ -35,7 +35,7 @@ def _searched(searches: Sequence[SearchRecord], summaries: Sequence[StrategySumm
     budgets = [search.budget for search in searches]
     equal = all(budget == budgets[0] for budget in budgets)
     trials = {search.strategy: _count(len(search.trials), "trial") for search in searches}
-    times = {search.strategy: duration(search.seconds) for search in searches}
+    times = {search.strategy: format_duration(search.seconds) for search in searches}
     if not equal:
         each = [f"{name} {trials[name]} in {times[name]}" for name in trials]
         text = f"Options were searched on dev with unequal effort ({', '.join(each)})"
@@ -45,7 +45,7 @@ def _searched(searches: Sequence[SearchRecord], summaries: Sequence[StrategySumm
         text = f"Options were searched on dev with {budget} per strategy ({', '.join(each)})"
     else:
         each = [f"{name} {count}" for name, count in trials.items()]
-        budget = duration(budgets[0]["seconds"])
+        budget = format_duration(budgets[0]["seconds"])
         text = f"Options were searched on dev for {budget} per strategy ({', '.join(each)})"
     return f"{text}{_seeds(summaries)}."
 

@@ -15,6 +15,7 @@ from totune.advice.compare import Comparison
 from totune.advice.decide import Decision
 from totune.advice.summary import StrategySummary
 from totune.metrics import Metric
+from totune.text import format_bytes, format_duration, plural
 
 FEW_SEEDS = 5
 TINY_TEST_ROWS = 200
@@ -112,7 +113,7 @@ def _blocked(decision: Decision, basis: Basis) -> str:
         seeds = min(each.seeds for each in decision.strategies) + decision.more_seeds
         single = any(math.isnan(blocker.low) for blocker in decision.blockers)
         effect = "would show how much seeds matter" if single else "should settle it"
-        more = f"{decision.more_seeds} more {_plural(decision.more_seeds, 'seed')} per strategy"
+        more = f"{decision.more_seeds} more {plural(decision.more_seeds, 'seed')} per strategy"
         return f"{start}: {more} {effect} (--seeds {seeds})."
     if decision.test_rows is not None:
         rows = f"{decision.test_rows:,} test {basis.metric.row}s"
@@ -192,11 +193,11 @@ def _cost(mine: StrategySummary, other: StrategySummary) -> str:
     time = _times(*seconds, ("faster than", "about as fast as", "slower than"))
     if not time:
         return ""
-    durations = " against ".join(duration(each) for each in seconds if each is not None)
+    durations = " against ".join(format_duration(each) for each in seconds if each is not None)
     line = f"{mine.strategy} trains {time} {other.strategy} ({durations} per run)"
     storage = _times(mine.storage, other.storage, ("less", "about as much", "more"))
     if storage:
-        sizes = f"{size(mine.storage)} against {size(other.storage)}"
+        sizes = f"{format_bytes(mine.storage)} against {format_bytes(other.storage)}"
         line += f" and stores {storage} per task ({sizes})"
     return f"{line}."
 
@@ -210,8 +211,8 @@ def _saves_storage(
     speed = f"; it trains {time}" if time else ""
     return (
         f"If many tasks share one encoder, look at {smallest.strategy}: it {state} and stores "
-        f"{size(smallest.storage)} per task instead of the {size(choice.storage)} of "
-        f"{choice.strategy}{speed}."
+        f"{format_bytes(smallest.storage)} per task instead of the "
+        f"{format_bytes(choice.storage)} of {choice.strategy}{speed}."
     )
 
 
@@ -256,7 +257,7 @@ def caveats(
         )
     if rows < TINY_TEST_ROWS:
         lines.append(
-            f"The test set is tiny: {rows} {_plural(rows, metric.row)}, so one {metric.row} is "
+            f"The test set is tiny: {rows} {plural(rows, metric.row)}, so one {metric.row} is "
             f"{100 / rows:.1f}% of it."
         )
     if unseen:
@@ -284,7 +285,7 @@ def lost(summaries: Sequence[StrategySummary]) -> list[str]:
 
 def _lost(summary: StrategySummary) -> list[str]:
     name, runs, failed = summary.strategy, len(summary.records), len(summary.failed)
-    of = f"of {runs} {_plural(runs, 'run')} of {name}"
+    of = f"of {runs} {plural(runs, 'run')} of {name}"
     why = f" ({summary.trouble.rstrip('.')})" if summary.trouble else ""
     lines = []
     if failed:
@@ -331,25 +332,5 @@ def _range(low: float, high: float, metric: Metric, decimals: int = 1) -> str:
     return f"{_number(low, metric, decimals)} to {_number(high, metric, decimals)}"
 
 
-def duration(seconds: float) -> str:
-    """Seconds in the unit that suits them: 0.42 s, 12 s, 3.5 min, 2.1 h."""
-    for limit, unit, length in ((60, "s", 1), (3600, "min", 60), (math.inf, "h", 3600)):
-        if seconds < limit:
-            return f"{seconds / length:.2g} {unit}"
-    return "unknown"
-
-
-def size(count: float) -> str:
-    """Bytes in decimal units: 3.1 kB, 91 MB."""
-    for limit, unit, length in ((1e3, "B", 1), (1e6, "kB", 1e3), (1e9, "MB", 1e6)):
-        if count < limit:
-            return f"{count / length:.3g} {unit}"
-    return f"{count / 1e9:.3g} GB"
-
-
 def _listed(names: Sequence[str], last: str) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
-
-
-def _plural(count: int, noun: str) -> str:
-    return noun if count == 1 else f"{noun}s"

@@ -1,7 +1,6 @@
 """What an analysis leaves behind: JSON and Parquet files, a page, and a section of a report."""
 
 import json
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,13 +10,14 @@ from typing import Any
 
 from totune.analyses.base import ANALYSES, Analysis, AnalysisResult, In
 from totune.errors import ConfigError
+from totune.io import replacing, write_json
 from totune.outputs import MADE_BY, check_output_folder, check_reports, has_mark
 from totune.progress import Progress
 from totune.registry import options_of
 from totune.report.document import Answer, Document, Section
 from totune.report.table import fact_table
 from totune.runs.records import RunRecord
-from totune.runs.store import is_study, write_json
+from totune.runs.store import is_study
 
 # Inside the folder that an analysis writes to: findings, and runs by number of training rows.
 FOLDER, SIZES = "analyses", "sizes"
@@ -51,11 +51,10 @@ class Findings:
         import pyarrow.parquet as pq
 
         path = folder / FOLDER / f"{self.analysis}.json"
-        write_json(self.to_json(), path)
+        write_json(path, self.to_json())
         rows = path.with_suffix(".parquet")
-        temporary = rows.with_name(f"{rows.name}.{os.getpid()}.tmp")
-        pq.write_table(pa.Table.from_pylist([dict(row) for row in self.result.rows]), temporary)
-        temporary.replace(rows)
+        with replacing(rows) as temporary:
+            pq.write_table(pa.Table.from_pylist([dict(row) for row in self.result.rows]), temporary)
         return path
 
     @property

@@ -8,6 +8,7 @@ import typer
 
 from totune.cli.options import Json, examples
 from totune.cli.output import emit, show_table
+from totune.text import format_bytes
 
 if TYPE_CHECKING:
     from totune.features.folder import CacheEntry
@@ -26,7 +27,6 @@ app = typer.Typer(
 def list_entries(json: Json = False) -> None:
     """Show what is stored, the least recently used first."""
     from totune.features.folder import Folder
-    from totune.features.sizes import format_size
 
     cache = Folder()
     entries = cache.entries()
@@ -36,8 +36,8 @@ def list_entries(json: Json = False) -> None:
         return emit({**facts, "entries": [_facts(entry) for entry in entries]})
     _show(entries)
     typer.echo(
-        f"{_count(entries)}, {format_size(total)} of a budget of "
-        f"{format_size(cache.budget_bytes)}, in {cache.root}"
+        f"{_count(entries)}, {format_bytes(total)} of a budget of "
+        f"{format_bytes(cache.budget_bytes)}, in {cache.root}"
     )
 
 
@@ -67,7 +67,7 @@ def prune(
 ) -> None:
     """Remove stored features; they are computed again when needed."""
     from totune.features.folder import Folder
-    from totune.features.sizes import format_size, parse_size
+    from totune.features.sizes import parse_size
 
     limit = None if max_size is None else parse_size(max_size)
     days = KEEP_DAYS if older_than is None and limit is None else older_than
@@ -76,11 +76,10 @@ def prune(
     if json:
         return emit({"bytes": freed, "removed": [_facts(entry) for entry in removed]})
     _show(removed)
-    typer.echo(f"{_count(removed)} removed, {format_size(freed)} freed")
+    typer.echo(f"{_count(removed)} removed, {format_bytes(freed)} freed")
 
 
 def _show(entries: Sequence["CacheEntry"]) -> None:
-    from totune.features.sizes import format_size
 
     if entries:
         show_table(
@@ -88,7 +87,7 @@ def _show(entries: Sequence["CacheEntry"]) -> None:
             [
                 (
                     _time(entry).strftime("%Y-%m-%d %H:%M"),
-                    format_size(entry.nbytes),
+                    format_bytes(entry.nbytes),
                     entry.encoder,
                     entry.description,
                 )

@@ -9,6 +9,7 @@ import typer
 from totune.cli.options import Json, examples
 from totune.cli.output import emit, show_table
 from totune.errors import ModelError
+from totune.text import format_bytes
 
 if TYPE_CHECKING:
     import torch
@@ -94,11 +95,10 @@ def _cache() -> dict[str, Any]:
 
 
 def _row(name: str, value: Any) -> tuple[str, str]:
-    from totune.features.sizes import format_size
 
     label, _, unit = name.rpartition("_")
     if unit == "bytes":
-        return label, format_size(value)
+        return label, format_bytes(value)
     if unit == "gflops":
         return label, f"{value:,.0f} GFLOP/s in matrix multiplication"
     if isinstance(value, tuple):

@@ -30,6 +30,7 @@ from totune.encoders.sources import DEFAULT_ENCODER, EncoderSource, resolve
 from totune.encoders.transformers import ATTENTIONS, Attention, TransformersEncoder
 from totune.errors import ModelError
 from totune.inputs.encodings import Tokenizer
+from totune.text import first_line
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -119,14 +120,14 @@ def read_config(folder: Path) -> PretrainedConfig:
         facts: Any = json.loads(file.read_text(encoding="utf-8"))
         kind = facts.get("model_type")
     except (ValueError, AttributeError) as error:
-        raise ModelError(f"{file} is not a JSON object: {_first_line(error)}.") from None
+        raise ModelError(f"{file} is not a JSON object: {first_line(error)}.") from None
     if not isinstance(kind, str):
         raise ModelError(f"{file} does not say which model_type it configures, such as 'bert'.")
     _check_type(kind, own_code="auto_map" in facts)
     try:
         config: PretrainedConfig = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # transformers' checks raise many kinds, all faults of the file
-        raise ModelError(f"{file} is not a valid configuration: {_first_line(error)}.") from None
+        raise ModelError(f"{file} is not a valid configuration: {first_line(error)}.") from None
     return config
 
 
@@ -147,9 +148,7 @@ def _read_tokenizer(folder: Path, config: PretrainedConfig) -> PreTrainedTokeniz
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # parsers of several formats raise many kinds
-        raise ModelError(
-            f"The tokenizer in {folder} cannot be read: {_first_line(error)}"
-        ) from None
+        raise ModelError(f"The tokenizer in {folder} cannot be read: {first_line(error)}") from None
     fault = _tokenizer_fault(tokenizer, config)
     if fault:
         raise ModelError(f"The tokenizer in {folder} {fault}.")
@@ -196,7 +195,7 @@ def _read_model(
         ) from None
     except Exception as error:  # readers of damaged files raise many kinds
         raise ModelError(
-            f"The weights in {folder} cannot be read: {_first_line(error)}. The file may be cut "
+            f"The weights in {folder} cannot be read: {first_line(error)}. The file may be cut "
             "short; copy or download it again."
         ) from None
     _check_report(folder, model, report)
@@ -236,7 +235,3 @@ def quiet() -> Iterator[None]:
         transformers_logging.set_verbosity(verbosity)
         if bars:
             transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".:") or type(error).__name__

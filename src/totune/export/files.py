@@ -17,6 +17,7 @@ from totune._version import __version__
 from totune.data.audit import SeenTexts
 from totune.data.examples import Examples
 from totune.errors import ConfigError, ModelError
+from totune.io import write_json
 from totune.outputs import check_output_folder, has_mark
 from totune.tasks.base import Task, task_from_json
 
@@ -92,7 +93,7 @@ def replaced_model(folder: Path) -> Iterator[Path]:
 
 def describe_nothing(folder: Path) -> None:
     """Marks a folder as a model's that is not finished."""
-    write_json({"totune": __version__}, folder, DESCRIPTION)
+    write_json(folder / DESCRIPTION, {"totune": __version__})
 
 
 def remove_model(folder: Path) -> None:
@@ -120,7 +121,7 @@ def is_model(folder: Path) -> bool:
 
 def describe(folder: Path, task: Task, facts: Mapping[str, Any]) -> None:
     """Writes `totune.json`, which stands for a whole folder and so is written last."""
-    write_json({"totune": __version__, "task": task.to_json(), **facts}, folder, DESCRIPTION)
+    write_json(folder / DESCRIPTION, {"totune": __version__, "task": task.to_json(), **facts})
 
 
 def read_description(folder: Path) -> tuple[Task, dict[str, Any]]:
@@ -139,19 +140,13 @@ def read_description(folder: Path) -> tuple[Task, dict[str, Any]]:
         return task_from_json(about["task"]), about
 
 
-def write_json(facts: Mapping[str, Any], folder: Path, name: str) -> None:
-    """Writes a JSON object."""
-    text = json.dumps(facts, indent=2, ensure_ascii=False)
-    (folder / name).write_text(text + "\n", encoding="utf-8")
-
-
 def write_adapter_config(config: Mapping[str, Any], folder: Path) -> None:
     """Writes the configuration of inserted modules, in PEFT's layout without the encoder's name.
 
     By that name transformers would load the folder alone, and put a random head on it.
     """
     named = {name: fact for name, fact in config.items() if name != "base_model_name_or_path"}
-    write_json(named, folder, ADAPTER_CONFIG)
+    write_json(folder / ADAPTER_CONFIG, named)
 
 
 def read_json(folder: Path, name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from totune.features.fingerprint import prefix_fingerprint
     from totune.features.folder import CacheEntry
     from totune.features.rows import Features, Selection
-    from totune.features.sizes import format_size, parse_size
+    from totune.features.sizes import parse_size
 
 _MODULES = {
     "CacheEntry": "folder",
@@ -20,7 +20,6 @@ _MODULES = {
     "Features": "rows",
     "Selection": "rows",
     "compute": "fill",
-    "format_size": "sizes",
     "parse_size": "sizes",
     "prefix_fingerprint": "fingerprint",
 }
@@ -30,7 +29,6 @@ __all__ = [
     "Features",
     "Selection",
     "compute",
-    "format_size",
     "parse_size",
     "prefix_fingerprint",
 ]

@@ -19,9 +19,9 @@ from totune.features.fill import Computation
 from totune.features.fingerprint import prefix_fingerprint
 from totune.features.folder import CacheEntry, Folder
 from totune.features.rows import Features, RowLayout
-from totune.features.sizes import format_size
 from totune.inputs.encodings import Encodings
 from totune.progress import Progress
+from totune.text import format_bytes
 
 FORMAT = 1  # raised when what is computed or stored changes its meaning
 IN_MEMORY = 256_000_000  # bytes; pooled views up to this together survive a disk that fails
@@ -237,15 +237,15 @@ class FeatureCache:
 
     def _refuse(self, job: Computation) -> None:
         self._progress.say(
-            f"The features of {job.description} ({format_size(job.layout.nbytes)}) do not fit the "
-            f"cache's budget of {format_size(self.budget_bytes)}: they are computed again in every "
-            "epoch, with the same results. Give it more with `cache_budget`."
+            f"The features of {job.description} ({format_bytes(job.layout.nbytes)}) do not fit the "
+            f"cache's budget of {format_bytes(self.budget_bytes)}: they are computed again in "
+            "every epoch, with the same results. Give it more with `cache_budget`."
         )
 
     def _warn_of_disk(self, job: Computation, fault: OSError) -> None:
         remedy = "kept in memory" if self._is_small(job) else "computed again in every epoch"
         self._progress.warn(
-            f"The features of {job.description} ({format_size(job.layout.nbytes)}) cannot be "
+            f"The features of {job.description} ({format_bytes(job.layout.nbytes)}) cannot be "
             f"stored in {self.root} ({fault.strerror or fault}): they are {remedy}."
         )
 

@@ -19,11 +19,3 @@ def parse_size(text: str) -> int:
         raise ConfigError(f"{text!r} is not a size; write one like 500MB, 20GB or 1.5GiB.")
     unit = math.pow(1024 if match[3] else 1000, _POWERS.index(match[2]))
     return math.floor(float(match[1]) * unit)
-
-
-def format_size(count: int) -> str:
-    """`count` bytes with one decimal in the largest fitting unit of 1000: "3.1 GB"."""
-    size, units = float(count), ["bytes", "kB", "MB", "GB", "TB"]
-    while size >= 1000 and len(units) > 1:
-        size, units = size / 1000, units[1:]
-    return f"{count} bytes" if units[0] == "bytes" else f"{size:.1f} {units[0]}"

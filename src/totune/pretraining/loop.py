@@ -23,7 +23,7 @@ from totune.training.checkpoints import (
     load_checkpoint,
     random_state,
     restore_random_state,
-    save_atomically,
+    save_checkpoint,
 )
 from totune.training.devices import Devices
 
@@ -220,7 +220,7 @@ class PretrainingLoop:
         last = f"that of step {self._saved_step:,} is whole. " if self._saved_step else ""
         problem = f"The checkpoint {self._checkpoint} cannot be written"
         with disk_faults(problem, f"{last}Make room, then make the same call again"):
-            save_atomically(state, self._checkpoint)
+            save_checkpoint(state, self._checkpoint)
         self._saved_step = self.state.step
 
     def _resume(self) -> None:

@@ -12,6 +12,7 @@ from torch import nn
 
 from totune import machine
 from totune.errors import ConfigError, DataError
+from totune.io import write_json
 from totune.outputs import check_output_folder
 from totune.pretraining.corpus import HUB, PretrainingCorpus, hold_out, read_corpus
 from totune.pretraining.curriculum import LengthCurriculum
@@ -218,9 +219,7 @@ class PretrainingRun:
 
     def _write_facts(self, facts: Mapping[str, Any]) -> None:
         """Writes `pretraining.json` in one rename."""
-        temporary = self.out / f"{FACTS}.tmp"
-        temporary.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(self.out / FACTS)
+        write_json(self.out / FACTS, facts)
 
 
 def count_parameters(encoder: nn.Module, objective: nn.Module) -> dict[str, int]:

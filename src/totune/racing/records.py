@@ -10,8 +10,8 @@ from totune.advice.compare import Comparison, RaceFindings
 from totune.advice.summary import finite
 from totune.advice.wording import amount
 from totune.errors import ConfigError
+from totune.io import write_json
 from totune.metrics import Metric
-from totune.runs.store import write_json
 
 FILE = "race.json"
 
@@ -163,7 +163,7 @@ class Race:
 
     def save(self, folder: Path) -> None:
         """Writes `race.json` into a study's folder."""
-        write_json(finite(asdict(self)), folder / FILE)
+        write_json(folder / FILE, finite(asdict(self)))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Race":

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from totune.errors import ConfigError
+from totune.io import write_json
 from totune.machine import versions
 from totune.outputs import check_output_folder, check_reports, has_mark, output_path
 from totune.progress import Progress
@@ -13,7 +14,7 @@ from totune.recipes.results import Results
 from totune.recipes.study import FOLDER, run_study
 from totune.report.html import document_html
 from totune.report.markdown import document_markdown
-from totune.runs.store import is_study, write_json
+from totune.runs.store import is_study
 
 RESULTS = "results.json"
 _MARKS = ("recipe", "groups", "versions")
@@ -96,6 +97,6 @@ def _run(
 def _write(folder: Path, recipe: Recipe, results: Results, command: str) -> None:
     document = recipe_document(recipe, results, command)
     content = {"recipe": recipe.model_dump(), "versions": versions(), **results.to_json()}
-    write_json(content, folder / RESULTS)
+    write_json(folder / RESULTS, content)
     (folder / "report.md").write_text(document_markdown(document), encoding="utf-8")
     (folder / "report.html").write_text(document_html(document), encoding="utf-8")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from totune.metrics import METRICS
+from totune.text import format_bytes, format_duration
 
 MISSING = "–"
 
@@ -130,23 +131,13 @@ def _scaled(value: float, units: Sequence[str], base: float) -> str:
 
 
 def byte_size(value: float | None) -> str:
-    """Bytes in decimal units: "0 B", "3.08 kB", "90.9 MB"."""
-    if value is None or not _known(value):
-        return MISSING
-    return f"{round(value)} B" if value < 999.5 else _scaled(value, ("B", "kB", "MB", "GB"), 1000)
+    """Bytes as `format_bytes` has them, or that they are not known."""
+    return MISSING if value is None or not _known(value) else format_bytes(value)
 
 
 def duration(seconds: float | None) -> str:
-    """A time in the units people say: "0.42 s", "4.1 s", "12 s", "3 min 20 s", "1 h 5 min"."""
-    if seconds is None or not _known(seconds):
-        return MISSING
-    if seconds < 59.5:
-        return f"{significant(seconds, 2)} s"
-    if seconds < 3599.5:
-        minutes, rest = divmod(round(seconds), 60)
-        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
-    hours, rest = divmod(round(seconds / 60), 60)
-    return f"{hours} h {rest} min" if rest else f"{hours} h"
+    """A time as `format_duration` has it, or that it is not known."""
+    return MISSING if seconds is None or not _known(seconds) else format_duration(seconds)
 
 
 def rate(value: float | None) -> str:

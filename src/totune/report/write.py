@@ -1,11 +1,11 @@
 """Writes a study's report: one page and one Markdown file, each whole or not at all."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from totune.advice import Advice, Ensemble
+from totune.io import write_text
 from totune.report.document import Document, Section
 from totune.report.html import document_html
 from totune.report.markdown import document_markdown
@@ -44,18 +44,10 @@ def write_report(
     document = study_document(info, records, advice, sections, ensembles)
     paths = ReportPaths(folder / "report.html", folder / "report.md")
     write_document(paths.html, document)
-    _write(paths.markdown, document_markdown(document))
+    write_text(paths.markdown, document_markdown(document))
     return paths
 
 
 def write_document(path: Path, document: Document) -> None:
     """Writes a document as a page that needs nothing but itself."""
-    _write(path, document_html(document))
-
-
-def _write(path: Path, text: str) -> None:
-    """Writes beside `path` and renames, so that a reader never sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    write_text(path, document_html(document))

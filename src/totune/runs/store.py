@@ -1,24 +1,15 @@
 """A study's folder: configuration, one record per run, the weights worth keeping."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from totune.errors import ConfigError
+from totune.io import write_json
 from totune.outputs import has_mark
 from totune.runs.records import RunRecord, StudyInfo
-
-
-def write_json(data: Any, path: Path) -> None:
-    """Writes beside `path` and renames, so that a reader never sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.replace(path)
 
 
 def is_study(folder: Path) -> bool:
@@ -47,7 +38,7 @@ class Store:
         return self.run_folder(fingerprint) / "weights"
 
     def save_info(self, info: StudyInfo) -> None:
-        write_json(info.to_json(), self.folder / "study.json")
+        write_json(self.folder / "study.json", info.to_json())
 
     def info(self) -> StudyInfo:
         """What was compared.
@@ -69,7 +60,7 @@ class Store:
         folder.mkdir(parents=True, exist_ok=True)
         if record.predictions is not None:
             np.savez_compressed(folder / record.predictions, **arrays)  # type: ignore[arg-type]
-        write_json(record.to_json(), folder / "record.json")
+        write_json(folder / "record.json", record.to_json())
         self.checkpoint(record.fingerprint).unlink(missing_ok=True)
 
     def record(

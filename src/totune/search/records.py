@@ -13,8 +13,8 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from totune.errors import ConfigError
+from totune.io import write_json
 from totune.runs.records import RunRecord
-from totune.runs.store import write_json
 
 FOLDER = "search"  # inside a study's folder
 HEAD = "head."  # begins the names of the head's options
@@ -121,7 +121,7 @@ def record_path(study: Path, label: str) -> Path:
 
 def write_search(study: Path, record: SearchRecord) -> None:
     """Writes a finished search into a study's folder."""
-    write_json(record.to_json(), record_path(study, record.strategy))
+    write_json(record_path(study, record.strategy), record.to_json())
 
 
 def read_searches(study: Path) -> list[SearchRecord]:

@@ -15,6 +15,7 @@ from sqlalchemy.pool import QueuePool
 
 from totune.errors import ConfigError, RunError
 from totune.search.records import FOLDER, hide_passwords
+from totune.text import first_line
 
 WAIT = 60.0  # seconds that one process waits for the file while another writes
 TRIES = 5  # of making the tables, which several processes may begin at once
@@ -53,7 +54,7 @@ def opened(place: Path | str) -> Iterator[RDBStorage]:
         except StorageInternalError as error:
             raise RunError(
                 f"The storage of the search, {hide_passwords(str(place))}, cannot be used any "
-                f"more: {_first_line(error.__cause__ or error)} The same command goes on where it "
+                f"more: {first_line(error.__cause__ or error)}. The same command goes on where it "
                 "ended."
             ) from None
         finally:
@@ -79,7 +80,7 @@ def _open_file(path: Path) -> RDBStorage:
         return RDBStorage("sqlite://", {"creator": connect, "poolclass": QueuePool})
     except (SQLAlchemyError, StorageInternalError, RuntimeError) as error:
         raise ConfigError(
-            f"{path} cannot be used as the storage of a search: {_first_line(error)} Move it away "
+            f"{path} cannot be used as the storage of a search: {first_line(error)}. Move it away "
             "to search anew."
         ) from None
 
@@ -97,9 +98,9 @@ def _connect(url: str) -> RDBStorage:
     try:
         return _patiently(url)
     except ImportError as error:
-        driver = _first_line(error.__cause__ or error)
+        driver = first_line(error.__cause__ or error)
         raise ConfigError(
-            f"{told} needs a driver that is not installed: {driver} For PostgreSQL: "
+            f"{told} needs a driver that is not installed: {driver}. For PostgreSQL: "
             "pip install 'psycopg[binary]', and begin the URL with postgresql+psycopg://."
         ) from None
     except (ArgumentError, ValueError, KeyError, IndexError):
@@ -109,7 +110,7 @@ def _connect(url: str) -> RDBStorage:
         ) from None
     except (SQLAlchemyError, StorageInternalError, RuntimeError) as error:
         raise ConfigError(
-            f"{told} cannot be used: {_first_line(error)} Is the server running, and does the "
+            f"{told} cannot be used: {first_line(error)}. Is the server running, and does the "
             "database exist?"
         ) from None
 
@@ -129,10 +130,3 @@ def _patiently(url: str) -> RDBStorage:
 def _is_race(error: SQLAlchemyError) -> bool:
     """Whether somebody else has made what was not there a moment before."""
     return isinstance(error, IntegrityError | ProgrammingError) or "already exists" in str(error)
-
-
-def _first_line(error: BaseException) -> str:
-    """What a driver says first, as a sentence; it knows better than the layers above it."""
-    cause = getattr(error, "orig", None) or error
-    line = next(iter(str(cause).splitlines()), type(cause).__name__)
-    return hide_passwords(line).rstrip(". ") + "."

@@ -1,25 +1,18 @@
 """The state of a run at the end of an epoch, on disk, so that a killed run continues from it."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from totune.io import replacing
 
-def save_atomically(state: dict[str, Any], path: Path) -> None:
-    """Writes beside `path` and renames: a reader finds the old file or the new one, never half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+
+def save_checkpoint(state: dict[str, Any], path: Path) -> None:
+    """Writes a state in one rename, after which even a power cut leaves it whole."""
+    with replacing(path, sync=True) as temporary:
+        torch.save(state, temporary)
 
 
 def load_checkpoint(

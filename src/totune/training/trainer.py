@@ -34,7 +34,7 @@ from totune.training.checkpoints import (
     load_checkpoint,
     random_state,
     restore_random_state,
-    save_atomically,
+    save_checkpoint,
 )
 from totune.training.devices import Devices
 from totune.training.history import EpochRecord, History
@@ -330,7 +330,7 @@ class Trainer:
             "parts": self._micro_batches.parts,
             "features": {} if self.cache is None else self.cache.charges,
         }
-        save_atomically(state, self._checkpoint)
+        save_checkpoint(state, self._checkpoint)
 
     def _resume_model(self, saved: dict[str, Any]) -> int:
         """Restores weights and history; returns the phase to continue in."""

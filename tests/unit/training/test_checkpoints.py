@@ -9,7 +9,7 @@ from totune.training.checkpoints import (
     load_checkpoint,
     random_state,
     restore_random_state,
-    save_atomically,
+    save_checkpoint,
 )
 
 STATE = {"identity": "mine", "weights": {"a": torch.arange(200.0)}, "history": {"best": 1}}
@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_state_comes_back(path: Path) -> None:
-    save_atomically(STATE, path)
+    save_checkpoint(STATE, path)
     loaded = load_checkpoint(path, "mine")
     assert loaded is not None
     assert torch.equal(loaded["weights"]["a"], STATE["weights"]["a"])  # type: ignore[index]
@@ -33,14 +33,14 @@ def test_that_of_another_plan_is_ignored(path: Path) -> None:
     said: list[str] = []
     assert load_checkpoint(path, "mine", said.append) is None
     assert not said
-    save_atomically(STATE, path)
+    save_checkpoint(STATE, path)
     assert load_checkpoint(path, "other", said.append) is None
     assert "is of another plan" in said[0]
 
 
 @pytest.mark.parametrize("damage", ["empty", "half", "text", "one byte", "changed", "folder"])
 def test_an_unreadable_one_is_ignored(path: Path, damage: str) -> None:
-    save_atomically(STATE, path)
+    save_checkpoint(STATE, path)
     whole = path.read_bytes()
     contents = {
         "empty": b"",
@@ -83,14 +83,14 @@ class _Evil:
 
 
 def test_a_write_that_fails_leaves_the_old_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_atomically(STATE, path)
+    save_checkpoint(STATE, path)
 
     def full(state: object, file: object) -> None:
         raise OSError("no space left on device")
 
     monkeypatch.setattr("torch.save", full)
     with pytest.raises(OSError, match="no space"):
-        save_atomically({**STATE, "history": {}}, path)
+        save_checkpoint({**STATE, "history": {}}, path)
     loaded = load_checkpoint(path, "mine")
     assert loaded is not None
     assert loaded["history"] == {"best": 1}

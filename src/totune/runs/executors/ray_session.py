@@ -14,6 +14,7 @@ from typing import Any
 from totune.errors import ConfigError
 from totune.machine import usable_cores
 from totune.runs.executors.pool import environment
+from totune.text import first_line
 
 
 def import_ray() -> ModuleType:
@@ -99,7 +100,7 @@ def _check_answers(place: str) -> None:
 
 def _unusable(place: str, error: Exception) -> ConfigError:
     return ConfigError(
-        f"The Ray cluster at {place!r} cannot be used: {_first_line(error)} Start one with "
+        f"The Ray cluster at {place!r} cannot be used: {first_line(error)}. Start one with "
         "`ray start --head`, and name it with `address` (HOST:PORT), from a machine that is part "
         "of it."
     )
@@ -137,8 +138,3 @@ def has_gpus(ray: ModuleType) -> bool:
 
 def _alive(ray: ModuleType) -> list[dict[str, Any]]:
     return [node for node in ray.nodes() if node["Alive"]]
-
-
-def _first_line(error: BaseException) -> str:
-    line = next(iter(str(error).splitlines()), type(error).__name__)
-    return line.rstrip(". ") + "."

@@ -4,7 +4,6 @@ Loaded data and encoder travel, not where they came from: a worker needs neither
 """
 
 import copy
-import os
 import pickle
 import shutil
 import tempfile
@@ -21,6 +20,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from totune.features import FeatureCache
+from totune.io import replacing
 from totune.machine import keep_freed_memory
 from totune.progress import Progress
 from totune.runs.callbacks import Callback
@@ -209,11 +209,9 @@ def mirror(files: Files, folder: Path) -> None:
 
 
 def write_file(content: np.ndarray, path: Path) -> None:
-    """Writes beside `path` and renames: a reader finds the old file or the new one, never half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    content.tofile(temporary)
-    temporary.replace(path)
+    """Writes a file in one rename."""
+    with replacing(path) as temporary:
+        content.tofile(temporary)
 
 
 @contextmanager
