@@ -41,7 +41,7 @@ def _forked() -> None:
 def context(data: Path, cache: Path) -> Context:
     """Of steps enough for a signal to arrive in the middle of a run."""
     settings = Settings(
-        model=str(data / "encoder"), precision="fp32", per_device_train_batch_size=4
+        model=str(data / "encoder"), precision="fp32", per_device_train_batch_size=8
     )
     return prepare(data / "reviews.csv", settings, Recorder())
 
