@@ -13,8 +13,8 @@ from totune.progress import Progress
 from totune.recipes.cross_validation import cross_validate, folds
 
 
-def run(tmp_path, fraction=1.0, seeds=1, progress=None):
-    recipe = sparse_recipe()
+def run(tmp_path, fraction=1.0, seeds=1, progress=None, rows=3):
+    recipe = sparse_recipe(rows=sparse_recipe().rows[:rows])
     file = write_tweets(tmp_path)
     return cross_validate(recipe, recipe.run, file, fraction, seeds, progress or Progress())
 
@@ -47,17 +47,17 @@ def test_scores_are_those_of_scikit_learns_own_cross_validation(results, tmp_pat
 
 def test_more_seeds_deal_the_rows_anew(results, tmp_path):
     progress = Recorder()
-    twice = run(tmp_path, seeds=2, progress=progress)
+    twice = run(tmp_path, seeds=2, progress=progress, rows=2)
     assert [group.outcomes[0].count for group in twice.groups] == [20, 20, 10]
     scores = twice.groups[0].outcomes[0].scores["accuracy"]
     assert scores[:10] == results.groups[0].outcomes[0].scores["accuracy"]
     assert scores[10:] != scores[:10]
     [(_, total)] = progress.bars
-    assert sum(progress.steps) == total == 3 * (20 + 20 + 10)
+    assert sum(progress.steps) == total == 2 * (20 + 20 + 10)
 
 
 def test_a_fraction_uses_that_share_of_the_rows(tmp_path):
-    results = run(tmp_path, fraction=0.5)
+    results = run(tmp_path, fraction=0.5, rows=1)
     assert results.facts["data"]["rows"] == 40
     assert results.facts["data"]["labels"] == {"0": 24, "1": 16}
     assert results.fraction == 0.5
