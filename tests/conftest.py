@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 # Workers share the cores, and tiny tensors gain nothing from threads. Before torch is imported.
@@ -33,3 +33,12 @@ def shared() -> Path:
     if not (folder / "oracles").is_dir():
         pytest.skip(f"no shared folder at {folder}; set TOTUNE_SHARED to its place")
     return folder
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache away from the user's own, for the tests that ask for it and those after them."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOTUNE_CACHE", str(folder))
+        yield folder

@@ -73,7 +73,7 @@ Place = Callable[..., Path]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+def encoder_folders(tmp_path_factory: pytest.TempPathFactory) -> Place:
     """Folders of the zoo's encoders."""
     root = tmp_path_factory.mktemp("encoders")
 
@@ -181,9 +181,9 @@ def files_of(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize(("kind", "method"), EVERY_KIND)
 def test_every_method_comes_back_to_the_bit(
-    kind: str, method: str, place: Place, tmp_path: Path
+    kind: str, method: str, encoder_folders: Place, tmp_path: Path
 ) -> None:
-    saved = trained(place(kind), method, norms=True)
+    saved = trained(encoder_folders(kind), method, norms=True)
     about = saved.save(tmp_path)
     assert files_of(tmp_path) == ADAPTER_FILES
     assert about["kind"] == "adapter"
@@ -194,10 +194,10 @@ def test_every_method_comes_back_to_the_bit(
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "tagging"])
-def test_every_task_comes_back(kind: str, place: Place, tmp_path: Path) -> None:
+def test_every_task_comes_back(kind: str, encoder_folders: Place, tmp_path: Path) -> None:
     readout = Readout("top", "none") if kind == "tagging" else None
     head = Linear() if kind == "tagging" else None
-    saved = trained(place("bert"), "adapters", kind=kind, readout=readout, head=head)
+    saved = trained(encoder_folders("bert"), "adapters", kind=kind, readout=readout, head=head)
     saved.save(tmp_path)
     loaded = totune.load(tmp_path)
     assert loaded.task == saved.tiny.task
@@ -214,19 +214,19 @@ def test_every_task_comes_back(kind: str, place: Place, tmp_path: Path) -> None:
     ids=["scalar mix", "last four", "bcn"],
 )
 def test_any_readout_and_head_come_back(
-    readout: Readout, head: Head, place: Place, tmp_path: Path
+    readout: Readout, head: Head, encoder_folders: Place, tmp_path: Path
 ) -> None:
     kind = "pairs" if head.name == "bcn" else "classification"
-    saved = trained(place("roberta"), "lora", kind=kind, readout=readout, head=head)
+    saved = trained(encoder_folders("roberta"), "lora", kind=kind, readout=readout, head=head)
     saved.save(tmp_path)
     np.testing.assert_array_equal(load_model(tmp_path).outputs(rows_of(kind)), saved.outputs())
 
 
 @pytest.mark.parametrize("norms", [False, True])
 def test_of_the_encoder_only_what_was_trained_is_stored(
-    norms: bool, place: Place, tmp_path: Path
+    norms: bool, encoder_folders: Place, tmp_path: Path
 ) -> None:
-    saved = trained(place("bert"), "pfeiffer", norms=norms)
+    saved = trained(encoder_folders("bert"), "pfeiffer", norms=norms)
     saved.save(tmp_path)
     stored = load_file(tmp_path / "head.safetensors")
     beside = {name for name in stored if not name.startswith(("head.", "mixing."))}
@@ -239,23 +239,23 @@ def test_of_the_encoder_only_what_was_trained_is_stored(
 
 
 def test_a_model_trained_in_bf16_answers_in_bf16(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    encoder_folders: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("totune.machine._has_fast_bf16", lambda _: True)
-    saved = trained(place("bert"), "lora", precision="bf16")
+    saved = trained(encoder_folders("bert"), "lora", precision="bf16")
     saved.save(tmp_path)
     np.testing.assert_array_equal(load_model(tmp_path).outputs(rows_of()), saved.outputs())
 
 
 def test_saving_over_another_kind_of_model_leaves_nothing_of_it(
-    place: Place, tmp_path: Path
+    encoder_folders: Place, tmp_path: Path
 ) -> None:
-    whole = trained(place("bert"), "lora")
+    whole = trained(encoder_folders("bert"), "lora")
     whole.insert.merge()
     about = {name: fact for name, fact in whole.about.items() if name != "fingerprint"}
     save_model(tmp_path, whole.model, tiny_tokenizer(), whole.tiny.task, about)
     assert "model.safetensors" in files_of(tmp_path)
-    saved = trained(place("bert"), "adapters")
+    saved = trained(encoder_folders("bert"), "adapters")
     saved.save(tmp_path)
     assert files_of(tmp_path) >= ADAPTER_FILES
     assert not files_of(tmp_path) & {"config.json", "model.safetensors"}
@@ -266,12 +266,14 @@ def test_saving_over_another_kind_of_model_leaves_nothing_of_it(
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "modernbert"])
 @pytest.mark.parametrize("method", LINEAR)
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # PEFT's use of transformers
-def test_peft_loads_the_folder(kind: str, method: str, place: Place, tmp_path: Path) -> None:
-    saved = trained(place(kind), method, readout=Readout("top", "mean"))
+def test_peft_loads_the_folder(
+    kind: str, method: str, encoder_folders: Place, tmp_path: Path
+) -> None:
+    saved = trained(encoder_folders(kind), method, readout=Readout("top", "mean"))
     saved.save(tmp_path)
     config = json.loads((tmp_path / "adapter_config.json").read_text())
     assert "base_model_name_or_path" not in config  # or transformers would load it without head
-    base = AutoModel.from_pretrained(place(kind))
+    base = AutoModel.from_pretrained(encoder_folders(kind))
     model = PeftModel.from_pretrained(base, tmp_path).eval()
     batch = saved.tiny.train.pieces.batch(np.arange(ROWS))
     with torch.no_grad():
@@ -283,9 +285,9 @@ def test_peft_loads_the_folder(kind: str, method: str, place: Place, tmp_path: P
 # The encoder
 
 
-def test_another_place_of_the_same_encoder(place: Place, tmp_path: Path) -> None:
+def test_another_place_of_the_same_encoder(encoder_folders: Place, tmp_path: Path) -> None:
     encoder = tmp_path / "encoder"
-    shutil.copytree(place("bert"), encoder)
+    shutil.copytree(encoder_folders("bert"), encoder)
     saved = trained(encoder, "adapters")
     saved.save(tmp_path / "model")
     encoder.rename(tmp_path / "moved")
@@ -298,27 +300,32 @@ def test_another_place_of_the_same_encoder(place: Place, tmp_path: Path) -> None
         load_model(tmp_path / "model", str(tmp_path / "nowhere"))
 
 
-def test_another_encoder_is_refused(place: Place, tmp_path: Path) -> None:
-    saved = trained(place("bert"), "lora")
+def test_another_encoder_is_refused(encoder_folders: Place, tmp_path: Path) -> None:
+    saved = trained(encoder_folders("bert"), "lora")
     saved.save(tmp_path)
-    other = place("bert", seed=1)
+    other = encoder_folders("bert", seed=1)
     with pytest.raises(ModelError) as caught:
         load_model(tmp_path, str(other))
     message = str(caught.value)
     theirs = load_encoder(str(other)).encoder.fingerprint()
-    for part in (str(place("bert")), str(other), saved.about["fingerprint"][:8], theirs[:8]):
+    for part in (
+        str(encoder_folders("bert")),
+        str(other),
+        saved.about["fingerprint"][:8],
+        theirs[:8],
+    ):
         assert part in message
     assert "with `model`" in message
     assert "Traceback" not in message
 
 
 def test_a_hub_encoder_that_cannot_be_had_names_the_remedy(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    encoder_folders: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unreachable(reference: str, **_: object) -> None:
         raise ModelError(f"The hub cannot be reached for {reference}.")
 
-    trained(place("bert"), "adapters").save(tmp_path)
+    trained(encoder_folders("bert"), "adapters").save(tmp_path)
     edit(tmp_path / "totune.json", model="some/encoder")
     monkeypatch.setattr("totune.export.adapters.load_encoder", unreachable)
     message = refused(tmp_path)
@@ -326,11 +333,11 @@ def test_a_hub_encoder_that_cannot_be_had_names_the_remedy(
     assert "with `model`" in message
 
 
-def test_a_whole_model_takes_no_encoder(place: Place, tmp_path: Path) -> None:
-    trained(place("bert"), "lora").save(tmp_path / "lora")
+def test_a_whole_model_takes_no_encoder(encoder_folders: Place, tmp_path: Path) -> None:
+    trained(encoder_folders("bert"), "lora").save(tmp_path / "lora")
     merge(tmp_path / "lora", tmp_path / "whole")
     with pytest.raises(ModelError, match="Leave `model` out"):
-        load_model(tmp_path / "whole", str(place("bert")))
+        load_model(tmp_path / "whole", str(encoder_folders("bert")))
 
 
 # Wrong files
@@ -352,9 +359,9 @@ def edit(file: Path, **changes: Any) -> None:
 @pytest.mark.parametrize("method", ["adapters", "lora"])
 @pytest.mark.parametrize("name", sorted(ADAPTER_FILES))
 def test_a_missing_or_damaged_file_is_named(
-    name: str, method: str, place: Place, tmp_path: Path
+    name: str, method: str, encoder_folders: Place, tmp_path: Path
 ) -> None:
-    trained(place("bert"), method).save(tmp_path)
+    trained(encoder_folders("bert"), method).save(tmp_path)
     file = tmp_path / name
     whole = file.read_bytes()
     for content in (b"", whole[: len(whole) // 2], b"[1]", b"\xff\xfe\x00"):
@@ -376,9 +383,9 @@ def test_a_missing_or_damaged_file_is_named(
     ],
 )
 def test_a_description_edited_by_hand_is_refused(
-    change: dict[str, Any], words: str, place: Place, tmp_path: Path
+    change: dict[str, Any], words: str, encoder_folders: Place, tmp_path: Path
 ) -> None:
-    trained(place("bert"), "adapters").save(tmp_path)
+    trained(encoder_folders("bert"), "adapters").save(tmp_path)
     edit(tmp_path / "totune.json", **change)
     assert words in refused(tmp_path)
 
@@ -394,15 +401,15 @@ def test_a_description_edited_by_hand_is_refused(
     ],
 )
 def test_a_configuration_edited_by_hand_is_refused(
-    method: str, change: dict[str, Any], words: str, place: Place, tmp_path: Path
+    method: str, change: dict[str, Any], words: str, encoder_folders: Place, tmp_path: Path
 ) -> None:
-    trained(place("bert"), method).save(tmp_path)
+    trained(encoder_folders("bert"), method).save(tmp_path)
     edit(tmp_path / "adapter_config.json", **change)
     assert words in refused(tmp_path)
 
 
-def test_weights_of_another_model_are_refused(place: Place, tmp_path: Path) -> None:
-    trained(place("bert"), "adapters", norms=True).save(tmp_path)
+def test_weights_of_another_model_are_refused(encoder_folders: Place, tmp_path: Path) -> None:
+    trained(encoder_folders("bert"), "adapters", norms=True).save(tmp_path)
     file = tmp_path / "head.safetensors"
     weights = load_file(file)
     name = next(name for name in weights if name.startswith("model."))
@@ -420,9 +427,9 @@ def test_weights_of_another_model_are_refused(place: Place, tmp_path: Path) -> N
     [cell(kind, method, usual="lora") for kind in sorted(HEAD_LAYOUTS) for method in LINEAR],
 )
 def test_transformers_loads_a_merged_model(
-    kind: str, method: str, place: Place, tmp_path: Path
+    kind: str, method: str, encoder_folders: Place, tmp_path: Path
 ) -> None:
-    saved = trained(place(kind), method, norms=True)
+    saved = trained(encoder_folders(kind), method, norms=True)
     saved.save(tmp_path / "small")
     done = totune.merge(tmp_path / "small", tmp_path / "whole")
     assert done.merged
@@ -450,9 +457,9 @@ def logits_of(folder: Path, saved: Trained) -> np.ndarray:
     return logits
 
 
-def test_transformers_loads_a_merged_tagger(place: Place, tmp_path: Path) -> None:
+def test_transformers_loads_a_merged_tagger(encoder_folders: Place, tmp_path: Path) -> None:
     readout = Readout("top", "none")
-    saved = trained(place("bert"), "lora", kind="tagging", readout=readout, head=Linear())
+    saved = trained(encoder_folders("bert"), "lora", kind="tagging", readout=readout, head=Linear())
     saved.save(tmp_path / "small")
     done = merge(tmp_path / "small", tmp_path / "whole")
     assert done.note == "transformers reads it as AutoModelForTokenClassification."
@@ -462,8 +469,10 @@ def test_transformers_loads_a_merged_tagger(place: Place, tmp_path: Path) -> Non
     np.testing.assert_allclose(found, saved.outputs(), atol=1e-5)
 
 
-def test_a_head_that_transformers_lacks_is_merged_too(place: Place, tmp_path: Path) -> None:
-    saved = trained(place("modernbert"), "lora", readout=Readout("scalar-mix", "mean"))
+def test_a_head_that_transformers_lacks_is_merged_too(
+    encoder_folders: Place, tmp_path: Path
+) -> None:
+    saved = trained(encoder_folders("modernbert"), "lora", readout=Readout("scalar-mix", "mean"))
     saved.save(tmp_path / "small")
     done = merge(tmp_path / "small", tmp_path / "whole")
     assert done.merged
@@ -474,10 +483,10 @@ def test_a_head_that_transformers_lacks_is_merged_too(place: Place, tmp_path: Pa
 
 @pytest.mark.parametrize("method", APART)
 def test_what_is_not_linear_takes_its_encoder_along(
-    method: str, place: Place, tmp_path: Path
+    method: str, encoder_folders: Place, tmp_path: Path
 ) -> None:
     encoder = tmp_path / "encoder"
-    shutil.copytree(place("bert"), encoder)
+    shutil.copytree(encoder_folders("bert"), encoder)
     saved = trained(encoder, method, norms=True)
     saved.save(tmp_path / "small")
     done = merge(tmp_path / "small", tmp_path / "whole")
@@ -495,21 +504,21 @@ def test_what_is_not_linear_takes_its_encoder_along(
     np.testing.assert_array_equal(found, saved.outputs())
 
 
-def test_merging_with_an_encoder_that_was_moved(place: Place, tmp_path: Path) -> None:
-    saved = trained(place("bert"), "lora")
+def test_merging_with_an_encoder_that_was_moved(encoder_folders: Place, tmp_path: Path) -> None:
+    saved = trained(encoder_folders("bert"), "lora")
     saved.save(tmp_path / "small")
     edit(tmp_path / "small" / "totune.json", model=str(tmp_path / "gone"))
     with pytest.raises(ModelError, match="is gone"):
         merge(tmp_path / "small", tmp_path / "whole")
     assert not (tmp_path / "whole").exists()
-    merge(tmp_path / "small", tmp_path / "whole", str(place("bert")))
+    merge(tmp_path / "small", tmp_path / "whole", str(encoder_folders("bert")))
     found = load_model(tmp_path / "whole").outputs(rows_of())
     np.testing.assert_allclose(found, saved.outputs(), atol=1e-5)
 
 
-def test_what_cannot_be_merged_is_told(place: Place, tmp_path: Path) -> None:
+def test_what_cannot_be_merged_is_told(encoder_folders: Place, tmp_path: Path) -> None:
     small, whole = tmp_path / "small", tmp_path / "whole"
-    trained(place("bert"), "lora").save(small)
+    trained(encoder_folders("bert"), "lora").save(small)
     merge(small, whole)
 
     def told(folder: Path, out: Path, kind: type[TotuneError]) -> str:

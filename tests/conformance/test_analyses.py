@@ -91,19 +91,19 @@ INPUTS: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.fixture(params=NAMES)
-def member(request: pytest.FixtureRequest) -> Analysis[Any]:
+def analysis(request: pytest.FixtureRequest) -> Analysis[Any]:
     return ANALYSES.create(request.param)
 
 
 @pytest.fixture(scope="module", params=INPUTS)
-def case(request: pytest.FixtureRequest) -> str:
+def inputs_case(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def found(case: str, tmp_path_factory: pytest.TempPathFactory) -> Findings:
-    inputs = INPUTS[case](tmp_path_factory.mktemp("inputs"))
-    return analyse(fast(case), inputs, {"data": "made up"}, Progress())
+def found(inputs_case: str, tmp_path_factory: pytest.TempPathFactory) -> Findings:
+    inputs = INPUTS[inputs_case](tmp_path_factory.mktemp("inputs"))
+    return analyse(fast(inputs_case), inputs, {"data": "made up"}, Progress())
 
 
 def test_every_analysis_has_inputs() -> None:
@@ -139,32 +139,32 @@ def commands(app: typer.Typer) -> Mapping[str, Any]:
     return found
 
 
-def test_its_name_is_that_of_its_command(member: Analysis[Any]) -> None:
-    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", member.name)
-    assert type(member).__module__.endswith(member.name.replace("-", "_"))
-    advised = ADVISED.get(member.name)
-    command = commands(analyze)[member.name] if advised is None else commands(totune)[advised]
+def test_its_name_is_that_of_its_command(analysis: Analysis[Any]) -> None:
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", analysis.name)
+    assert type(analysis).__module__.endswith(analysis.name.replace("-", "_"))
+    advised = ADVISED.get(analysis.name)
+    command = commands(analyze)[analysis.name] if advised is None else commands(totune)[advised]
     assert command.help
 
 
-def test_options_are_a_frozen_dataclass_with_defaults(member: Analysis[Any]) -> None:
-    assert type(member).__dataclass_params__.frozen  # type: ignore[attr-defined]
-    fields = dataclasses.fields(member)  # type: ignore[arg-type]
+def test_options_are_a_frozen_dataclass_with_defaults(analysis: Analysis[Any]) -> None:
+    assert type(analysis).__dataclass_params__.frozen  # type: ignore[attr-defined]
+    fields = dataclasses.fields(analysis)  # type: ignore[arg-type]
     assert all({field.default, field.default_factory} != {dataclasses.MISSING} for field in fields)
 
 
-def test_options_are_plain_data(member: Analysis[Any]) -> None:
-    options = json.loads(json.dumps(options_of(member)))
-    assert ANALYSES.create(member.name, options) == member
+def test_options_are_plain_data(analysis: Analysis[Any]) -> None:
+    options = json.loads(json.dumps(options_of(analysis)))
+    assert ANALYSES.create(analysis.name, options) == analysis
 
 
-def test_it_says_what_it_is_and_what_its_options_do(member: Analysis[Any]) -> None:
-    entry = describe("analyses", member.name, type(member))
+def test_it_says_what_it_is_and_what_its_options_do(analysis: Analysis[Any]) -> None:
+    entry = describe("analyses", analysis.name, type(analysis))
     assert entry.summary
     assert not re.match(r"\w+\(", entry.summary)  # dataclasses make such a docstring of their own
     assert [option.name for option in entry.options if not option.summary] == []
-    assert member.title
-    assert not member.title.endswith(".")
+    assert analysis.title
+    assert not analysis.title.endswith(".")
 
 
 def test_values_are_plain_and_survive_json(found: Findings) -> None:
@@ -184,9 +184,9 @@ def test_a_column_is_of_one_type(found: Findings) -> None:
         assert len(types) <= 1, name
 
 
-def test_equal_inputs_give_equal_results(case: str, found: Findings, tmp_path: Path) -> None:
-    again = fast(case).run(INPUTS[case](tmp_path), Progress())
-    assert untimed(case, again) == untimed(case, found.result)
+def test_equal_inputs_give_equal_results(inputs_case: str, found: Findings, tmp_path: Path) -> None:
+    again = fast(inputs_case).run(INPUTS[inputs_case](tmp_path), Progress())
+    assert untimed(inputs_case, again) == untimed(inputs_case, found.result)
 
 
 def untimed(case: str, values: AnalysisResult) -> AnalysisResult:

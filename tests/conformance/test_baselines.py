@@ -40,19 +40,19 @@ def member(request):
 
 
 @pytest.fixture(params=SUITED, ids=lambda pair: "-".join(pair))
-def pair(request):
+def baseline_and_data(request):
     """A baseline and data of a task that it can do."""
     return request.param
 
 
 @pytest.fixture
-def baseline(pair):
-    return BASELINES.create(pair[0])
+def baseline(baseline_and_data):
+    return BASELINES.create(baseline_and_data[0])
 
 
 @pytest.fixture
-def case(pair):
-    name, train, new = DATA[pair[1]]
+def task_case(baseline_and_data):
+    name, train, new = DATA[baseline_and_data[1]]
     return TASKS.get(name).from_examples(train), train, new
 
 
@@ -77,8 +77,8 @@ def positions(task, examples):
     return np.array([len(row) if task.per_word else 1 for row in examples.words or examples.texts])
 
 
-def test_outputs_can_be_decoded(baseline, case):
-    task, train, new = case
+def test_outputs_can_be_decoded(baseline, task_case):
+    task, train, new = task_case
     outputs = fit(baseline, train, task).outputs(new)
     counts = positions(task, new)
     assert outputs.shape == (counts.sum(), task.outputs)
@@ -89,21 +89,21 @@ def test_outputs_can_be_decoded(baseline, case):
         np.testing.assert_allclose(scores, np.exp(outputs), rtol=1e-5, atol=1e-7)
 
 
-def test_the_same_rows_give_the_same_model_for_every_seed(baseline, case):
-    task, train, new = case
+def test_the_same_rows_give_the_same_model_for_every_seed(baseline, task_case):
+    task, train, new = task_case
     first, second = (fit(baseline, train, task, seed).outputs(new) for seed in (0, 1))
     assert (first == second).all()
 
 
-def test_a_row_is_predicted_alone_as_in_company(baseline, case):
-    task, train, new = case
+def test_a_row_is_predicted_alone_as_in_company(baseline, task_case):
+    task, train, new = task_case
     model = fit(baseline, train, task)
     alone = np.vstack([model.outputs(new.take([i])) for i in range(len(new))])
     np.testing.assert_allclose(alone, model.outputs(new), atol=1e-12)
 
 
-def test_saved_and_loaded_it_gives_equal_outputs(baseline, case, tmp_path):
-    task, train, new = case
+def test_saved_and_loaded_it_gives_equal_outputs(baseline, task_case, tmp_path):
+    task, train, new = task_case
     model = fit(baseline, train, task)
     model.save(tmp_path)
     again = baseline.load(tmp_path, task, embed if baseline.needs_encoder else None)
@@ -111,8 +111,8 @@ def test_saved_and_loaded_it_gives_equal_outputs(baseline, case, tmp_path):
     assert again.parameters == model.parameters > 0
 
 
-def test_it_does_not_care_for_strange_texts(baseline, case):
-    task, train, _ = case
+def test_it_does_not_care_for_strange_texts(baseline, task_case):
+    task, train, _ = task_case
     texts = ("", "\ud800", "\x00", "日本語", "word " * 20_000)
     pairs = None if train.pairs is None else texts[::-1]
     strange = Examples(texts, pairs=pairs, words=tuple((text,) for text in texts))

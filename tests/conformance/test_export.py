@@ -270,29 +270,29 @@ def test_what_was_trained_in_float32_answers_in_float32(
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def saved_model(tmp_path: Path) -> Path:
     save(tmp_path, usual_model("bert"), TinyTask.of("classification", ROWS))
     return tmp_path
 
 
-def test_the_wrong_kind_of_input_is_named(folder: Path) -> None:
-    loaded = load_model(folder)
+def test_the_wrong_kind_of_input_is_named(saved_model: Path) -> None:
+    loaded = load_model(saved_model)
     with pytest.raises(DataError, match="trained on single texts"):
         loaded.predict(["w1"], ["w2"])
     with pytest.raises(DataError, match="no labels"):
         loaded.evaluate(tiny_examples(rows=3).__class__(("w1",)))
 
 
-def test_no_text_gives_no_prediction(folder: Path) -> None:
-    loaded = load_model(folder)
+def test_no_text_gives_no_prediction(saved_model: Path) -> None:
+    loaded = load_model(saved_model)
     assert loaded.predict([]) == []
     scores = loaded.predict_proba([])
     assert scores is not None
     assert scores.shape == (0, 3)
 
 
-def test_one_text_gets_one_prediction(folder: Path) -> None:
-    loaded = load_model(folder)
+def test_one_text_gets_one_prediction(saved_model: Path) -> None:
+    loaded = load_model(saved_model)
     assert loaded.predict("w1 w2") == loaded.predict(["w1 w2"])[0]
     (expected,) = loaded.predict_proba(["w1 w2"])  # type: ignore[misc]
     np.testing.assert_array_equal(loaded.predict_proba("w1 w2"), expected)
@@ -300,9 +300,9 @@ def test_one_text_gets_one_prediction(folder: Path) -> None:
         loaded.predict(["w1", None])  # type: ignore[list-item]
 
 
-def test_strange_texts_get_a_prediction(folder: Path) -> None:
+def test_strange_texts_get_a_prediction(saved_model: Path) -> None:
     texts = ["", " ", "\x00", "日本語", "w1 " * 5000]
-    assert set(load_model(folder).predict(texts)) <= {"a", "b", "c"}
+    assert set(load_model(saved_model).predict(texts)) <= {"a", "b", "c"}
 
 
 def refused(folder: Path) -> str:
@@ -320,19 +320,19 @@ def test_another_folder_is_no_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["totune.json", "config.json", "model.safetensors", "head.safetensors"]
 )
-def test_a_missing_or_damaged_file_is_named(folder: Path, name: str) -> None:
-    file = folder / name
+def test_a_missing_or_damaged_file_is_named(saved_model: Path, name: str) -> None:
+    file = saved_model / name
     whole = file.read_bytes()
     for content in (b"", whole[: len(whole) // 2], b'{"a": 1}', b"\xff\xfe\x00"):
         file.write_bytes(content)
-        refused(folder)
+        refused(saved_model)
     file.unlink()
-    refused(folder)
+    refused(saved_model)
 
 
-def test_a_folder_without_tokenizer_is_refused(folder: Path) -> None:
-    (folder / "tokenizer.json").unlink()
-    assert "tokenizer" in refused(folder)
+def test_a_folder_without_tokenizer_is_refused(saved_model: Path) -> None:
+    (saved_model / "tokenizer.json").unlink()
+    assert "tokenizer" in refused(saved_model)
 
 
 @pytest.mark.parametrize(
@@ -350,18 +350,20 @@ def test_a_folder_without_tokenizer_is_refused(folder: Path) -> None:
     ],
 )
 def test_a_description_edited_by_hand_is_refused(
-    folder: Path, change: dict[str, Any], words: str
+    saved_model: Path, change: dict[str, Any], words: str
 ) -> None:
-    about = {**description(folder), **change}
+    about = {**description(saved_model), **change}
     kept = {name: value for name, value in about.items() if value is not None}
-    (folder / "totune.json").write_text(json.dumps(kept))
-    assert words in refused(folder)
+    (saved_model / "totune.json").write_text(json.dumps(kept))
+    assert words in refused(saved_model)
 
 
-def test_a_head_of_another_model_is_refused(folder: Path) -> None:
-    weights = load_file(folder / "head.safetensors")
-    save_file({name: tensor[:1] for name, tensor in weights.items()}, folder / "head.safetensors")
-    assert "size mismatch" in refused(folder)
+def test_a_head_of_another_model_is_refused(saved_model: Path) -> None:
+    weights = load_file(saved_model / "head.safetensors")
+    save_file(
+        {name: tensor[:1] for name, tensor in weights.items()}, saved_model / "head.safetensors"
+    )
+    assert "size mismatch" in refused(saved_model)
 
 
 # Baselines

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.conformance.test_adapter_folders import Place, place, trained
+from tests.conformance.test_adapter_folders import Place, encoder_folders, trained
 from tests.conformance.test_export import save, spread
 from tests.encoder_zoo import tiny_encoder
 from tests.tiny_data import save_encoder, write_pairs, write_reviews, write_scores
@@ -25,7 +25,7 @@ from totune.export import load_model, merge, who_loads
 from totune.heads.base import HEADS
 from totune.model import Model, wants_of
 
-__all__ = ["place"]
+__all__ = ["encoder_folders"]
 TEXTS = ["w1 w2 w9", "w4", "w7 w5 w30 w31 w32"]
 OLD = Path(__file__).with_name("models_of_0_1_0")
 AUTO = (AutoModel, AutoModelForSequenceClassification, AutoModelForTokenClassification)
@@ -63,7 +63,7 @@ STRATEGIES = {  # name -> what transformers' class cannot hold, if anything
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def few_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     save_encoder(folder / "encoder")
     write_reviews(folder / "reviews.csv", rows=40)
@@ -88,8 +88,8 @@ def train(data: Path, kind: str, strategy: str, out: Path) -> totune.export.Pred
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_strategy(strategy: str, data: Path, tmp_path: Path) -> None:
-    model = train(data, "reviews", strategy, tmp_path / "model")
+def test_every_strategy(strategy: str, few_rows: Path, tmp_path: Path) -> None:
+    model = train(few_rows, "reviews", strategy, tmp_path / "model")
     said = "\n".join(who_loads(tmp_path / "model"))
     if STRATEGIES[strategy]:
         refused_by_transformers(tmp_path / "model")
@@ -111,15 +111,15 @@ def assert_same_answers(folder: Path, model: totune.export.Predictor) -> None:
         assert by_name == pytest.approx(wanted, abs=1e-5)
 
 
-def test_scores(data: Path, tmp_path: Path) -> None:
-    model = train(data, "scores", "fine-tuning", tmp_path / "model")
+def test_scores(few_rows: Path, tmp_path: Path) -> None:
+    model = train(few_rows, "scores", "fine-tuning", tmp_path / "model")
     found = pipeline("text-classification", str(tmp_path / "model"))(TEXTS)
     assert [answer["label"] for answer in found] == ["score"] * 3
     assert [answer["score"] for answer in found] == pytest.approx(model.predict(TEXTS), abs=1e-5)
 
 
-def test_pairs(data: Path, tmp_path: Path) -> None:
-    model = train(data, "pairs", "fine-tuning", tmp_path / "model")
+def test_pairs(few_rows: Path, tmp_path: Path) -> None:
+    model = train(few_rows, "pairs", "fine-tuning", tmp_path / "model")
     assert "text_pair" in who_loads(tmp_path / "model")[0]
     asked = [{"text": text, "text_pair": "w3 w8"} for text in TEXTS]
     found = pipeline("text-classification", str(tmp_path / "model"))(asked)
@@ -164,9 +164,9 @@ def test_every_head(head: str, kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", ["adapters", "prefix", "lora", "ia3"])
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_inserted_modules_before_and_after_merging(
-    method: str, place: Place, tmp_path: Path
+    method: str, encoder_folders: Place, tmp_path: Path
 ) -> None:
-    trained(place("bert"), method).save(tmp_path / "apart")
+    trained(encoder_folders("bert"), method).save(tmp_path / "apart")
     refused_by_transformers(tmp_path / "apart")
     said = who_loads(tmp_path / "apart")
     assert "totune merge" in said[0]
@@ -192,7 +192,7 @@ def test_an_old_folder_still_loads(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["whole", "classifier", "lora"])
-def test_an_old_folder_is_replaced(name: str, place: Place, tmp_path: Path) -> None:
+def test_an_old_folder_is_replaced(name: str, encoder_folders: Place, tmp_path: Path) -> None:
     shutil.copytree(OLD / name, tmp_path / "model")
     (tmp_path / "model" / "notes.txt").write_text("mine")
     tiny = TinyTask.of("classification", 6)

@@ -1,6 +1,6 @@
 """A tiny encoder, small learnable data, and commands in processes of their own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,13 +22,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The frozen-prefix cache of all these tests, away from the user's own."""
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TOTUNE_CACHE", str(folder))
-        yield folder
+@pytest.fixture(autouse=True)
+def _apart(cache: Path) -> None:
+    """All these tests leave the user's cache alone."""
 
 
 @pytest.fixture(scope="session")

@@ -51,40 +51,44 @@ def compared(totune: Run, data: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture
-def study(compared: Path, tmp_path: Path) -> Path:
+def analyzed_study(compared: Path, tmp_path: Path) -> Path:
     """A copy of that study."""
     return Path(shutil.copytree(compared, tmp_path / "study"))
 
 
 def test_gap_of_a_study_and_divergence_of_its_texts(
-    totune: Run, data: Path, study: Path, tmp_path: Path
+    totune: Run, data: Path, analyzed_study: Path, tmp_path: Path
 ) -> None:
     reviews, wiki = data / "reviews.csv", tmp_path / "wiki.txt"
     wiki.write_text("w0 w1 w2\n\nw9 w10 w11 unseen\n", encoding="utf-8")
 
-    gap = totune("analyze", "overfitting-gap", study, "--set", "tolerance=0.02", "--json")
+    gap = totune("analyze", "overfitting-gap", analyzed_study, "--set", "tolerance=0.02", "--json")
     assert gap.code == 0, gap.err
     rows = gap.json["values"]["rows"]
     epochs = [(row["strategy"], row["epoch"]) for row in rows]
     strategies = ("feature-extraction", "fine-tuning")
     assert epochs == [(name, epoch) for name in strategies for epoch in range(1, EPOCHS + 1)]
-    assert "Over-fitting gap" in (study / "report.md").read_text(encoding="utf-8")
+    assert "Over-fitting gap" in (analyzed_study / "report.md").read_text(encoding="utf-8")
 
     asked = ("analyze", "divergence", reviews, wiki, "--reference", wiki)
-    found = totune(*asked, "--study", f"reviews={study}", "--out", study, "--json")
+    found = totune(
+        *asked, "--study", f"reviews={analyzed_study}", "--out", analyzed_study, "--json"
+    )
     assert found.code == 0, found.err
     first, second = found.json["values"]["rows"]
     assert (first["corpus"], first["texts"]) == ("reviews", 200)
     assert second["divergence"] == 0
-    records = [json.loads(path.read_text("utf-8")) for path in study.glob("runs/*/record.json")]
+    records = [
+        json.loads(path.read_text("utf-8")) for path in analyzed_study.glob("runs/*/record.json")
+    ]
     test = {record["strategy"]: record["test"]["accuracy"] for record in records}
     assert (first["frozen"], first["tuned"]) == (test["feature-extraction"], test["fine-tuning"])
-    assert "Distance between corpora" in (study / "report.md").read_text(encoding="utf-8")
+    assert "Distance between corpora" in (analyzed_study / "report.md").read_text(encoding="utf-8")
 
     by = totune(*asked, "--by", "label", "--quiet", "--out", tmp_path / "by")
     assert by.code == 0, by.err
     assert "praise" in by.out
-    unnamed = totune(*asked, "--study", str(study))
+    unnamed = totune(*asked, "--study", str(analyzed_study))
     assert unnamed.code == 2
     assert "not of the form NAME=DIR" in unnamed.err
     lost = totune("analyze", "overfitting-gap", tmp_path)
@@ -94,9 +98,9 @@ def test_gap_of_a_study_and_divergence_of_its_texts(
 
 @pytest.mark.parametrize("name", ["layer-probe", "mutual-information"])
 def test_blocks_of_a_study_are_shown_in_its_report(
-    totune: Run, data: Path, study: Path, name: str
+    totune: Run, data: Path, analyzed_study: Path, name: str
 ) -> None:
-    where = (data / "reviews.csv", "--study", study, "--model", data / "encoder")
+    where = (data / "reviews.csv", "--study", analyzed_study, "--model", data / "encoder")
     fast = ("--set", "draws=1", "--set", "split=train") if name == "mutual-information" else ()
     ended = totune("analyze", name, *where, *fast, "--json")
     assert ended.code == 0, ended.err
@@ -105,7 +109,7 @@ def test_blocks_of_a_study_are_shown_in_its_report(
     assert subjects == {("pretrained", None), ("fine-tuning", 0)}
     assert {row["block"] for row in rows} == set(range(5))
     title = ANALYSES.get(name).title
-    for page in (Path(ended.json["page"]), study / "report.html"):
+    for page in (Path(ended.json["page"]), analyzed_study / "report.html"):
         text = page.read_text(encoding="utf-8")
         assert title in text
         assert "after fine-tuning" in text
@@ -145,7 +149,7 @@ def test_cost_of_labels_runs_only_what_is_missing(totune: Run, data: Path, tmp_p
 
 
 def test_advice_before_a_study_and_what_came_true(
-    totune: Run, data: Path, study: Path, tmp_path: Path
+    totune: Run, data: Path, analyzed_study: Path, tmp_path: Path
 ) -> None:
     reviews, encoder = data / "reviews.csv", data / "encoder"
     asked = ("advise", reviews, "--set", "rows=60")
@@ -154,9 +158,9 @@ def test_advice_before_a_study_and_what_came_true(
     assert "Likeliest to win: " in alone.out
     assert f"Next: totune compare {reviews} --model {encoder} --strategies tf-idf," in alone.out
 
-    found = totune(*asked, "--study", study, "--json")
+    found = totune(*asked, "--study", analyzed_study, "--json")
     assert found.code == 0, found.err
     assert f"--model {encoder}" in found.json["values"]["facts"]["command"]  # the study's own
     chances = [row["probability"] for row in found.json["values"]["rows"]]
     assert sum(chances) == pytest.approx(1)
-    assert "The Brier score is" in (study / "report.md").read_text(encoding="utf-8")
+    assert "The Brier score is" in (analyzed_study / "report.md").read_text(encoding="utf-8")

@@ -58,7 +58,7 @@ def first(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, E
 
 
 @pytest.fixture
-def study(first: tuple[Path, Ended], tmp_path: Path) -> Path:
+def compared_study(first: tuple[Path, Ended], tmp_path: Path) -> Path:
     """A copy of that study, with the times of its files."""
     return Path(shutil.copytree(first[0], tmp_path / "study"))
 
@@ -127,63 +127,65 @@ def test_the_main_job_leaves_records_a_report_and_a_model(first: tuple[Path, End
     assert sorted(info["runs"]) == sorted(path.parent.name for path in records(study))
 
 
-def test_the_same_command_runs_nothing(totune: Run, data: Path, study: Path) -> None:
-    before = records(study)
-    where = (data / "reviews.csv", "--model", data / "encoder", "--out", study)
+def test_the_same_command_runs_nothing(totune: Run, data: Path, compared_study: Path) -> None:
+    before = records(compared_study)
+    where = (data / "reviews.csv", "--model", data / "encoder", "--out", compared_study)
     ended = totune("compare", *where, *CHEAP, "--seeds", 2, "--json")
     assert ended.code == 0, ended.err
     assert began(ended) == []
-    assert records(study) == before
+    assert records(compared_study) == before
     assert len(ended.json["runs"]) == 4
-    assert (study / "best" / "totune.json").is_file()
+    assert (compared_study / "best" / "totune.json").is_file()
 
 
-def test_more_seeds_run_only_what_is_missing(totune: Run, data: Path, study: Path) -> None:
-    before = records(study)
-    where = (data / "reviews.csv", "--model", data / "encoder", "--out", study)
+def test_more_seeds_run_only_what_is_missing(totune: Run, data: Path, compared_study: Path) -> None:
+    before = records(compared_study)
+    where = (data / "reviews.csv", "--model", data / "encoder", "--out", compared_study)
     ended = totune("compare", *where, *CHEAP, "--seeds", 3, "--json")
     assert ended.code == 0, ended.err
     assert began(ended) == ["tf-idf, seed 2", "feature-extraction, seed 2"]
-    after = records(study)
+    after = records(compared_study)
     assert len(after) == 6
     assert {path: after[path] for path in before} == before
 
 
-def test_fewer_seeds_still_find_a_best_model(totune: Run, data: Path, study: Path) -> None:
+def test_fewer_seeds_still_find_a_best_model(totune: Run, data: Path, compared_study: Path) -> None:
     """Weights of a run that was not the best are gone; it is run again where it becomes it."""
-    kept = read(next(study.glob("runs/*/weights")).parent, "record.json")
+    kept = read(next(compared_study.glob("runs/*/weights")).parent, "record.json")
     strategy, other = kept["strategy"], 1 - kept["seed"]
-    scores = {path: read(path.parent, path.name)["test"] for path in records(study)}
-    where = (data / "reviews.csv", "--model", data / "encoder", "--out", study)
+    scores = {path: read(path.parent, path.name)["test"] for path in records(compared_study)}
+    where = (data / "reviews.csv", "--model", data / "encoder", "--out", compared_study)
     chosen = ("--strategies", strategy, "--seeds", f"{other},", "--json")
     epochs = CHEAP[2:] if strategy == "feature-extraction" else ()
     ended = totune("compare", *where, *chosen, *epochs)
     assert ended.code == 0, ended.err
     assert f"{strategy} seed {other} runs again" in ended.err
     assert [(run["strategy"], run["seed"]) for run in ended.json["runs"]] == [(strategy, other)]
-    assert read(study, "best/totune.json")["seed"] == other
-    assert {path: read(path.parent, path.name)["test"] for path in records(study)} == scores
+    assert read(compared_study, "best/totune.json")["seed"] == other
+    assert {
+        path: read(path.parent, path.name)["test"] for path in records(compared_study)
+    } == scores
 
 
-def test_other_settings_are_other_runs(totune: Run, data: Path, study: Path) -> None:
-    where = (data / "reviews.csv", "--model", data / "encoder", "--out", study)
+def test_other_settings_are_other_runs(totune: Run, data: Path, compared_study: Path) -> None:
+    where = (data / "reviews.csv", "--model", data / "encoder", "--out", compared_study)
     rate = ("--learning-rate", "0.02")
     ended = totune("compare", *where, *CHEAP, *rate, "--seeds", 2, "--json")
     assert ended.code == 0, ended.err
     assert began(ended) == ["feature-extraction, seed 0", "feature-extraction, seed 1"]
-    assert len(records(study)) == 6
+    assert len(records(compared_study)) == 6
     assert [run["seed"] for run in ended.json["runs"]] == [0, 1, 0, 1]
 
 
-def test_the_report_is_drawn_again_from_records(totune: Run, study: Path) -> None:
-    text = (study / "report.md").read_text(encoding="utf-8")
+def test_the_report_is_drawn_again_from_records(totune: Run, compared_study: Path) -> None:
+    text = (compared_study / "report.md").read_text(encoding="utf-8")
     for name in ("report.md", "report.html"):
-        (study / name).unlink()
-    ended = totune("report", study, "--json")
+        (compared_study / name).unlink()
+    ended = totune("report", compared_study, "--json")
     assert ended.code == 0, ended.err
-    assert (study / "report.md").read_text(encoding="utf-8") == text
-    assert (study / "report.html").stat().st_size > 1000
-    assert ended.json["best"] == str(study / "best")
+    assert (compared_study / "report.md").read_text(encoding="utf-8") == text
+    assert (compared_study / "report.html").stat().st_size > 1000
+    assert ended.json["best"] == str(compared_study / "best")
 
 
 def fails(ended: Ended, *parts: str) -> None:
@@ -198,13 +200,13 @@ def fails(ended: Ended, *parts: str) -> None:
 
 
 def test_another_dataset_needs_another_folder(
-    totune: Run, data: Path, study: Path, tmp_path: Path
+    totune: Run, data: Path, compared_study: Path, tmp_path: Path
 ) -> None:
     other = write_reviews(tmp_path / "other.csv", seed=1)
-    before = (study / "study.json").read_bytes()
-    ended = totune("compare", other, "--model", data / "encoder", "--out", study, *CHEAP)
+    before = (compared_study / "study.json").read_bytes()
+    ended = totune("compare", other, "--model", data / "encoder", "--out", compared_study, *CHEAP)
     fails(ended, "holds a study of other data (reviews", "--out")
-    assert (study / "study.json").read_bytes() == before
+    assert (compared_study / "study.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ SETTINGS = {
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def earlier_study(tmp_path: Path) -> Path:
     shutil.copytree(FIXTURES, tmp_path / "before")
     return tmp_path / "before"
 
@@ -43,8 +43,8 @@ def inodes(cache: Path) -> dict[str, int]:
     return {path.name: path.stat().st_ino for path in cache.glob("*.features")}
 
 
-def test_a_study_is_read_and_reported(place: Path) -> None:
-    study = Study(place / "study")
+def test_a_study_is_read_and_reported(earlier_study: Path) -> None:
+    study = Study(earlier_study / "study")
     assert [(r.strategy, r.seed) for r in study.records] == [
         (name, seed)
         for name in SETTINGS["strategies"]
@@ -53,27 +53,29 @@ def test_a_study_is_read_and_reported(place: Path) -> None:
     assert "last-1" in study.report().html.read_text(encoding="utf-8")
 
 
-def test_the_same_command_runs_nothing_again(place: Path) -> None:
+def test_the_same_command_runs_nothing_again(earlier_study: Path) -> None:
     told = Recorder()
-    before = [record.to_json() for record in Study(place / "study").records]
-    assert [record.to_json() for record in again(place, told).records] == before
+    before = [record.to_json() for record in Study(earlier_study / "study").records]
+    assert [record.to_json() for record in again(earlier_study, told).records] == before
     assert not [said for said in told.said if said.startswith("run ")]
 
 
-def test_frozen_features_are_found_in_the_cache(place: Path) -> None:
-    lost = next(r for r in Study(place / "study").records if r.strategy == "feature-extraction")
-    shutil.rmtree(place / "study" / "runs" / lost.fingerprint)
-    entries = inodes(place / "cache")
+def test_frozen_features_are_found_in_the_cache(earlier_study: Path) -> None:
+    lost = next(
+        r for r in Study(earlier_study / "study").records if r.strategy == "feature-extraction"
+    )
+    shutil.rmtree(earlier_study / "study" / "runs" / lost.fingerprint)
+    entries = inodes(earlier_study / "cache")
     told = Recorder()
-    found = next(r for r in again(place, told).records if r.fingerprint == lost.fingerprint)
+    found = next(r for r in again(earlier_study, told).records if r.fingerprint == lost.fingerprint)
     assert [said for said in told.said if said.startswith("run ")]
     assert found.test == lost.test
-    assert inodes(place / "cache") == entries
+    assert inodes(earlier_study / "cache") == entries
 
 
-def test_a_model_gives_the_answers_that_it_gave(place: Path) -> None:
-    model = totune.load(place / "model", str(place / "encoder"))
-    expected = json.loads((place / "predictions.json").read_text(encoding="utf-8"))
+def test_a_model_gives_the_answers_that_it_gave(earlier_study: Path) -> None:
+    model = totune.load(earlier_study / "model", str(earlier_study / "encoder"))
+    expected = json.loads((earlier_study / "predictions.json").read_text(encoding="utf-8"))
     assert model.predict(expected["texts"]) == expected["labels"]
     found = model.predict_proba(expected["texts"])
     np.testing.assert_allclose(found, expected["probabilities"], atol=1e-4)

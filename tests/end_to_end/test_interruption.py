@@ -27,7 +27,7 @@ def models(study: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def whole(totune: Run, data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def undisturbed_study(totune: Run, data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study that nothing disturbed."""
     study = tmp_path_factory.mktemp("whole") / "study"
     ended = totune(*compare(data, study, "fine-tuning,last-2"))
@@ -43,7 +43,7 @@ def resumed_after(messages: str) -> int:
 
 
 def test_a_killed_study_ends_with_the_same_numbers(
-    start: Start, totune: Run, data: Path, whole: Path, tmp_path: Path
+    start: Start, totune: Run, data: Path, undisturbed_study: Path, tmp_path: Path
 ) -> None:
     """Killed in an epoch where everything trains, then in one over the cached lower blocks."""
     study = tmp_path / "study"
@@ -69,13 +69,13 @@ def test_a_killed_study_ends_with_the_same_numbers(
     assert 1 <= resumed_after(last.err) < EPOCHS
     assert "last-2, seed 0" in last.err
     assert "fine-tuning, seed 0" not in last.err
-    assert results(study) == results(whole)
-    assert models(study) == models(whole)
+    assert results(study) == results(undisturbed_study)
+    assert models(study) == models(undisturbed_study)
     assert not list(study.glob("runs/*/checkpoint.pt"))
 
 
 def test_an_interrupted_study_keeps_what_finished(
-    start: Start, totune: Run, data: Path, whole: Path, tmp_path: Path
+    start: Start, totune: Run, data: Path, undisturbed_study: Path, tmp_path: Path
 ) -> None:
     study = tmp_path / "study"
     command = compare(data, study, "tf-idf,fine-tuning")
@@ -92,4 +92,4 @@ def test_an_interrupted_study_keeps_what_finished(
     assert again.code == 0, again.err
     assert "tf-idf, seed 0" not in again.err
     assert 1 <= resumed_after(again.err) < EPOCHS
-    assert results(study)["fine-tuning", 0] == results(whole)["fine-tuning", 0]
+    assert results(study)["fine-tuning", 0] == results(undisturbed_study)["fine-tuning", 0]

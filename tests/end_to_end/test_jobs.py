@@ -38,7 +38,7 @@ def _forked() -> None:
 
 
 @pytest.fixture
-def context(data: Path, cache: Path) -> Context:
+def jobs_context(data: Path, cache: Path) -> Context:
     """Of steps enough for a signal to arrive in the middle of a run."""
     settings = Settings(
         model=str(data / "encoder"), precision="fp32", per_device_train_batch_size=8
@@ -74,73 +74,75 @@ class Killer(Callback):
                 self.killed += 1
 
 
-def test_several_processes_come_to_the_numbers_of_one(context: Context, tmp_path: Path) -> None:
+def test_several_processes_come_to_the_numbers_of_one(
+    jobs_context: Context, tmp_path: Path
+) -> None:
     """And so do those that take over from processes that were killed."""
-    runs = runs_of(context)
+    runs = runs_of(jobs_context)
     alone, together = Store(tmp_path / "alone"), Store(tmp_path / "together")
-    expected = Runner(context, alone, keep_all=True).execute(runs)
-    context.callback = killer = Killer()
-    found = Runner(context, together, ProcessExecutor(2), keep_all=True).execute(runs)
+    expected = Runner(jobs_context, alone, keep_all=True).execute(runs)
+    jobs_context.callback = killer = Killer()
+    found = Runner(jobs_context, together, ProcessExecutor(2), keep_all=True).execute(runs)
     assert [record.fingerprint for record in found] == [r.fingerprint for r in expected]
     assert {record.status for record in found} == {"finished"}
     assert results(together.folder) == results(alone.folder)
     assert killer.killed == 2
     # The other process may have delivered its result by then, which nobody misses it for.
-    assert 1 <= sum("was killed (SIGKILL" in text for text in told(context).warned) <= 2
-    assert [text for text in told(context).said if "continuing after epoch" in text]
+    assert 1 <= sum("was killed (SIGKILL" in text for text in told(jobs_context).warned) <= 2
+    assert [text for text in told(jobs_context).said if "continuing after epoch" in text]
     assert not [path for path in together.folder.rglob("*") if "tmp" in path.name]
     assert not list(together.folder.rglob("checkpoint.pt"))
     assert multiprocessing.active_children() == []
 
 
-def test_a_job_that_kills_every_worker_ends_no_study(context: Context, tmp_path: Path) -> None:
+def test_a_job_that_kills_every_worker_ends_no_study(jobs_context: Context, tmp_path: Path) -> None:
     jobs = [Deadly("a", ""), Deadly("b", "signal"), Deadly("c", "")]
     found = {
         job.title: result
-        for job, result in ProcessExecutor(2).perform(jobs, context, Store(tmp_path / "study"))
+        for job, result in ProcessExecutor(2).perform(jobs, jobs_context, Store(tmp_path / "study"))
     }
     assert found["a"] == "a in a worker of 1 thread"
     assert found["c"] == "c in a worker of 1 thread"
     assert "after 3 workers had died over it" in found["b"]
     assert "SIGKILL; the system does so when memory runs out" in found["b"]
-    assert len(told(context).warned) == 2
+    assert len(told(jobs_context).warned) == 2
 
 
 def test_jobs_find_the_variables_of_the_process_that_they_work_for(
-    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    jobs_context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not those that it had when the server was started."""
     found = []
     for value in ("before", "after"):
         monkeypatch.setenv("TOTUNE_TEST", value)
         jobs = [Variable("a", "TOTUNE_TEST"), Variable("b", "PYTORCH_NVML_BASED_CUDA_CHECK")]
-        performed = ProcessExecutor(2).perform(jobs, context, Store(tmp_path / "study"))
+        performed = ProcessExecutor(2).perform(jobs, jobs_context, Store(tmp_path / "study"))
         found.append({job.title: result for job, result in performed})
     assert found == [{"a": "before", "b": None}, {"a": "after", "b": None}]
 
 
-def test_what_a_job_raises_ends_the_study(context: Context, tmp_path: Path) -> None:
+def test_what_a_job_raises_ends_the_study(jobs_context: Context, tmp_path: Path) -> None:
     jobs = [Deadly("a", "exception"), Deadly("b", "")]
     with pytest.raises(KeyError, match="it broke") as caught:
-        list(ProcessExecutor(2).perform(jobs, context, Store(tmp_path / "study")))
+        list(ProcessExecutor(2).perform(jobs, jobs_context, Store(tmp_path / "study")))
     assert "studies.py" in caught.value.__notes__[0]
     assert multiprocessing.active_children() == []
 
 
-def test_a_job_that_cannot_be_sent_is_refused(context: Context, tmp_path: Path) -> None:
+def test_a_job_that_cannot_be_sent_is_refused(jobs_context: Context, tmp_path: Path) -> None:
     class Local(Deadly):
         """Of a class that another process cannot find."""
 
     with pytest.raises(ConfigError, match="a: it cannot be sent to another process"):
-        list(ProcessExecutor(2).perform([Local("a", "")], context, Store(tmp_path / "study")))
+        list(ProcessExecutor(2).perform([Local("a", "")], jobs_context, Store(tmp_path / "study")))
 
 
 def test_workers_that_cannot_begin_end_the_study(
-    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    jobs_context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "work", os.abort)
     with pytest.raises(RunError, match=r"A worker process .* before it could begin"):
-        list(ProcessExecutor(2).perform([Deadly("a", "")], context, Store(tmp_path / "study")))
+        list(ProcessExecutor(2).perform([Deadly("a", "")], jobs_context, Store(tmp_path / "study")))
 
 
 @pytest.mark.slow

@@ -14,22 +14,22 @@ TINY = ("--preset", "tiny", "--batch-size", 8, "--precision", "fp32")
 
 
 @pytest.fixture(scope="module")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def longer_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt", 80)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_pretrained_is_an_encoder_for_training(
-    totune: Run, data: Path, text: Path, tmp_path: Path, kind: str
+    totune: Run, data: Path, longer_text: Path, tmp_path: Path, kind: str
 ) -> None:
     out, model = tmp_path / "encoder", tmp_path / "model"
-    ended = totune("pretrain", kind, text, "--out", out, *TINY, "--max-steps", 20, "--json")
+    ended = totune("pretrain", kind, longer_text, "--out", out, *TINY, "--max-steps", 20, "--json")
     assert ended.code == 0, ended.err
     assert ended.json["steps"] == 20
     assert ended.json["validation"]["perplexity"] > 1
     assert 0 < ended.json["matrix_share"] < 1
     assert "after" in ended.err
-    again = totune("pretrain", kind, text, "--out", out, *TINY, "--max-steps", 20)
+    again = totune("pretrain", kind, longer_text, "--out", out, *TINY, "--max-steps", 20)
     assert again.code == 0, again.err
     assert "finished before" in again.err
     assert f"--model {out}" in again.out
@@ -42,10 +42,21 @@ def test_what_is_pretrained_is_an_encoder_for_training(
 
 
 def test_an_interrupted_pretraining_goes_on(
-    totune: Run, start: Start, text: Path, tmp_path: Path
+    totune: Run, start: Start, longer_text: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "encoder"
-    order = ("pretrain", "elmo", text, "--out", out, *TINY, "--eval-steps", 5, "--max-steps", 60)
+    order = (
+        "pretrain",
+        "elmo",
+        longer_text,
+        "--out",
+        out,
+        *TINY,
+        "--eval-steps",
+        5,
+        "--max-steps",
+        60,
+    )
     running = start(*order)
     running.wait_for((out / "checkpoint.pt").is_file)
     running.send(signal.SIGINT)
@@ -95,9 +106,9 @@ def test_help_teaches(totune: Run, kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_processes_come_to_the_numbers_of_one(
-    totune: Run, text: Path, tmp_path: Path, kind: str
+    totune: Run, longer_text: Path, tmp_path: Path, kind: str
 ) -> None:
-    order = ("pretrain", kind, text, *TINY, "--max-steps", 12, "--eval-steps", 6, "--json")
+    order = ("pretrain", kind, longer_text, *TINY, "--max-steps", 12, "--eval-steps", 6, "--json")
     alone = totune(*order, "--out", tmp_path / "one")
     assert alone.code == 0, alone.err
     parts = ("--gradient-accumulation-steps", 2)

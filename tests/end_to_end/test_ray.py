@@ -55,7 +55,7 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def context(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Context:
+def cluster_context(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Context:
     """Of epochs of many small steps, so that one is under way when a node is killed."""
     settings = Settings(
         model=str(data / "encoder"), precision="fp32", per_device_train_batch_size=2
@@ -88,18 +88,18 @@ class Killer(Callback):
 
 
 def test_a_study_survives_the_death_of_a_node(
-    cluster: Any, context: Context, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    cluster: Any, cluster_context: Context, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     options = {"num_train_epochs": EPOCHS, "learning_rate": 1e-3}
     strategies = ("fine-tuning", "last-2", "tf-idf")
     members = Settings(strategies=strategies, options=options).check()
-    runs = configure(members, [0, 1], context)
+    runs = configure(members, [0, 1], cluster_context)
     alone, far = Store(tmp_path / "alone"), Store(tmp_path / "far")
-    expected = Runner(context, alone, keep_all=True).execute(runs)
-    told = told_of(context)
-    context.callback = killer = Killer(cluster, far)
+    expected = Runner(cluster_context, alone, keep_all=True).execute(runs)
+    told = told_of(cluster_context)
+    cluster_context.callback = killer = Killer(cluster, far)
     found = Runner(
-        context, far, RayExecutor(cluster.address, cpus_per_run=1), keep_all=True
+        cluster_context, far, RayExecutor(cluster.address, cpus_per_run=1), keep_all=True
     ).execute(runs)
     assert killer.killed
     assert [record.fingerprint for record in found] == [r.fingerprint for r in expected]
@@ -114,12 +114,12 @@ def test_a_study_survives_the_death_of_a_node(
 
 
 def test_a_job_that_kills_every_worker_ends_no_study(
-    cluster: Any, context: Context, tmp_path: Path
+    cluster: Any, cluster_context: Context, tmp_path: Path
 ) -> None:
-    context.callback = Callback()
+    cluster_context.callback = Callback()
     jobs = [Deadly("a", ""), Deadly("b", "signal"), Deadly("c", "")]
     executor = RayExecutor(cluster.address, cpus_per_run=1)
-    performed = executor.perform(jobs, context, Store(tmp_path / "study"))
+    performed = executor.perform(jobs, cluster_context, Store(tmp_path / "study"))
     found = {job.title: result for job, result in performed}
     assert found["a"] == "a in a worker of 1 thread"
     assert found["c"] == "c in a worker of 1 thread"
@@ -127,10 +127,14 @@ def test_a_job_that_kills_every_worker_ends_no_study(
     print(found["b"])
 
 
-def test_what_a_job_raises_ends_the_study(cluster: Any, context: Context, tmp_path: Path) -> None:
+def test_what_a_job_raises_ends_the_study(
+    cluster: Any, cluster_context: Context, tmp_path: Path
+) -> None:
     executor = RayExecutor(cluster.address, cpus_per_run=1)
     with pytest.raises(KeyError, match="it broke"):
-        list(executor.perform([Deadly("a", "exception")], context, Store(tmp_path / "study")))
+        list(
+            executor.perform([Deadly("a", "exception")], cluster_context, Store(tmp_path / "study"))
+        )
 
 
 @pytest.mark.parametrize(
@@ -147,7 +151,7 @@ def test_what_a_job_raises_ends_the_study(cluster: Any, context: Context, tmp_pa
 )
 def test_what_a_cluster_cannot_do_is_said(
     cluster: Any,
-    context: Context,
+    cluster_context: Context,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     needs: dict[str, float],
@@ -158,10 +162,10 @@ def test_what_a_cluster_cannot_do_is_said(
         monkeypatch.setattr(on_ray, "_versions", lambda: versions)
     executor = RayExecutor(cluster.address, **needs)
     with pytest.raises(ConfigError, match=fault):
-        list(executor.perform([Deadly("a", "")], context, Store(tmp_path / "study")))
+        list(executor.perform([Deadly("a", "")], cluster_context, Store(tmp_path / "study")))
 
 
-def test_where_no_cluster_answers_this_is_said(context: Context, tmp_path: Path) -> None:
+def test_where_no_cluster_answers_this_is_said(cluster_context: Context, tmp_path: Path) -> None:
     executor = RayExecutor("127.0.0.1:1")
     with pytest.raises(ConfigError, match=r"The Ray cluster at '127.0.0.1:1' cannot be used"):
-        list(executor.perform([Deadly("a", "")], context, Store(tmp_path / "study")))
+        list(executor.perform([Deadly("a", "")], cluster_context, Store(tmp_path / "study")))

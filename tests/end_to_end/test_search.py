@@ -58,7 +58,7 @@ def configurations(study: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def whole(totune: Run, data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def searched_study(totune: Run, data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study whose searches nothing disturbed."""
     study = tmp_path_factory.mktemp("whole") / "study"
     ended = totune(*compare(data, study))
@@ -67,8 +67,10 @@ def whole(totune: Run, data: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return study
 
 
-def test_winners_run_and_are_scored_under_the_names_of_their_strategies(whole: Path) -> None:
-    found, runs = searches(whole), configurations(whole)
+def test_winners_run_and_are_scored_under_the_names_of_their_strategies(
+    searched_study: Path,
+) -> None:
+    found, runs = searches(searched_study), configurations(searched_study)
     assert set(found) == set(runs) == {"tf-idf", "feature-extraction"}
     for label, record in found.items():
         assert len(record["trials"]) == 3
@@ -77,28 +79,28 @@ def test_winners_run_and_are_scored_under_the_names_of_their_strategies(whole: P
             part = "head" if name.startswith("head.") else "strategy"
             assert runs[label][part]["options"][name.removeprefix("head.")] == value
     assert runs["feature-extraction"]["strategy"]["options"]["num_train_epochs"] == 6
-    info = json.loads((whole / "study.json").read_text(encoding="utf-8"))
+    info = json.loads((searched_study / "study.json").read_text(encoding="utf-8"))
     assert info["settings"]["search_trials"] == 3
 
 
 def test_the_same_command_searches_nothing_again_and_a_larger_one_goes_on(
-    totune: Run, data: Path, whole: Path
+    totune: Run, data: Path, searched_study: Path
 ) -> None:
-    before = searches(whole)
-    again = totune(*compare(data, whole))
+    before = searches(searched_study)
+    again = totune(*compare(data, searched_study))
     assert again.code == 0, again.err
     assert trained(again) == []
     assert "run 1/" not in again.err
-    assert searches(whole) == before
-    larger = totune(*compare(data, whole, trials=4))
+    assert searches(searched_study) == before
+    larger = totune(*compare(data, searched_study, trials=4))
     assert trained(larger) == ["tf-idf: trial 4", "feature-extraction: trial 4"]
-    assert {label: r["trials"][:3] for label, r in searches(whole).items()} == {
+    assert {label: r["trials"][:3] for label, r in searches(searched_study).items()} == {
         label: record["trials"] for label, record in before.items()
     }
 
 
 def test_a_killed_search_goes_on_and_ends_with_the_same_trials(
-    start: Start, totune: Run, data: Path, whole: Path, tmp_path: Path
+    start: Start, totune: Run, data: Path, searched_study: Path, tmp_path: Path
 ) -> None:
     study = tmp_path / "study"
     running = start(*compare(data, study, trials=4))
@@ -115,9 +117,9 @@ def test_a_killed_search_goes_on_and_ends_with_the_same_trials(
     assert ended.code == 0, ended.err
     assert trained(ended) == [f"feature-extraction: trial {number}" for number in (3, 4)]
     assert "continuing after epoch" in ended.err
-    alone = totune(*compare(data, whole, trials=4))
+    alone = totune(*compare(data, searched_study, trials=4))
     assert alone.code == 0, alone.err
-    assert searches(study) == searches(whole)
+    assert searches(study) == searches(searched_study)
     assert not list(state.iterdir())
 
 

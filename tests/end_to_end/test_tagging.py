@@ -43,7 +43,7 @@ def write_conll(path: Path, documents: int, seed: int) -> list[Sentence]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def conll_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("tagged")
     for seed, (name, documents) in enumerate([("train", 40), ("dev", 10), ("test", 10)]):
         write_conll(made / f"{name}.conll", documents, seed)
@@ -51,13 +51,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def study(totune: Run, data: Path, folder: Path) -> Path:
-    out = folder / "study"
+def tagging_study(totune: Run, data: Path, conll_folder: Path) -> Path:
+    out = conll_folder / "study"
     settings = ("--model", data / "encoder", "--precision", "fp32", "--seeds", "1")
     rates = ("--num-train-epochs", "6", "--learning-rate", "3e-3", "--head", "crf")
     rates += ("--per-device-train-batch-size", "8")
     rates += ("--strategies", "most-frequent-tag,feature-extraction,last-2,fine-tuning")
-    ended = totune("compare", folder, "--out", out, *settings, *rates, "--json")
+    ended = totune("compare", conll_folder, "--out", out, *settings, *rates, "--json")
     assert ended.code == 0, ended.err
     assert "the task is tagging" in ended.err
     runs = {run["strategy"]: run["test"] for run in ended.json["runs"]}
@@ -67,21 +67,21 @@ def study(totune: Run, data: Path, folder: Path) -> Path:
     return out
 
 
-def test_the_report_tells_spans_by_type(study: Path) -> None:
-    text = (study / "report.md").read_text(encoding="utf-8")
+def test_the_report_tells_spans_by_type(tagging_study: Path) -> None:
+    text = (tagging_study / "report.md").read_text(encoding="utf-8")
     assert "F1 by type" in text
     assert "sentences" in text
 
 
 def test_predictions_go_into_files_and_are_measured(
-    totune: Run, study: Path, folder: Path, tmp_path: Path
+    totune: Run, tagging_study: Path, conll_folder: Path, tmp_path: Path
 ) -> None:
-    model = package.load(study / "best")
+    model = package.load(tagging_study / "best")
     bare = tmp_path / "bare.txt"
     rows = write_conll(tmp_path / "other.conll", 2, seed=9)
     bare.write_text("".join(" ".join(w for w, _ in row) + "\n" for row in rows), encoding="utf-8")
     tagged = tmp_path / "tagged.conll"
-    ended = totune("predict", study / "best", bare, "--output", tagged)
+    ended = totune("predict", tagging_study / "best", bare, "--output", tagged)
     assert ended.code == 0, ended.err
     expected = model.predict([[word for word, _ in row] for row in rows])
     lines = [
@@ -91,28 +91,35 @@ def test_predictions_go_into_files_and_are_measured(
     ]
     assert [[tag for _, tag in block] for block in lines] == [list(tags) for tags in expected]
     assert [[word for word, _ in b] for b in lines] == [[word for word, _ in row] for row in rows]
-    perfect = totune("evaluate", study / "best", tagged, "--json")
+    perfect = totune("evaluate", tagging_study / "best", tagged, "--json")
     assert perfect.json["metrics"]["token-accuracy"] == 1.0
-    shown = totune("predict", study / "best", bare, "--json").json["predictions"]
+    shown = totune("predict", tagging_study / "best", bare, "--json").json["predictions"]
     assert [row["tags"] for row in shown] == [list(tags) for tags in expected]
-    table = totune("predict", study / "best", bare).out.splitlines()
+    table = totune("predict", tagging_study / "best", bare).out.splitlines()
     assert table[0] == "tokens,tags"
     assert len(table) == 1 + len(rows)
 
 
 def test_documents_come_back_as_they_were_read(
-    totune: Run, study: Path, folder: Path, tmp_path: Path
+    totune: Run, tagging_study: Path, conll_folder: Path, tmp_path: Path
 ) -> None:
     first, second = tmp_path / "first.conll", tmp_path / "second.conll"
-    assert totune("predict", study / "best", folder / "test.conll", "--output", first).code == 0
+    assert (
+        totune(
+            "predict", tagging_study / "best", conll_folder / "test.conll", "--output", first
+        ).code
+        == 0
+    )
     assert first.read_text(encoding="utf-8").count("-DOCSTART-") == 10
-    assert totune("predict", study / "best", first, "--output", second).code == 0
+    assert totune("predict", tagging_study / "best", first, "--output", second).code == 0
     assert second.read_text(encoding="utf-8") == first.read_text(encoding="utf-8")
 
 
-def test_the_record_is_met_again_by_evaluate(totune: Run, study: Path, folder: Path) -> None:
-    about = json.loads((study / "best" / "totune.json").read_text(encoding="utf-8"))
-    ended = totune("evaluate", study / "best", folder, "--json")
+def test_the_record_is_met_again_by_evaluate(
+    totune: Run, tagging_study: Path, conll_folder: Path
+) -> None:
+    about = json.loads((tagging_study / "best" / "totune.json").read_text(encoding="utf-8"))
+    ended = totune("evaluate", tagging_study / "best", conll_folder, "--json")
     assert ended.code == 0, ended.err
     if about["strategy"] != "most-frequent-tag":
         assert about["framing"] == {"pair_encoding": "joint", "document_context": True}
@@ -131,7 +138,7 @@ def test_the_record_is_met_again_by_evaluate(totune: Run, study: Path, folder: P
 )
 def test_heads_that_do_not_fit_are_told_before_a_run(
     data: Path,
-    folder: Path,
+    conll_folder: Path,
     tmp_path: Path,
     source: str,
     head: str,
@@ -140,7 +147,7 @@ def test_heads_that_do_not_fit_are_told_before_a_run(
 ) -> None:
     with pytest.raises(ConfigError, match=told) as raised:
         package.compare(
-            data / source if source else folder,
+            data / source if source else conll_folder,
             out=tmp_path / "out",
             model=str(data / "encoder"),
             strategies=["fine-tuning", "last-2"],
@@ -152,9 +159,9 @@ def test_heads_that_do_not_fit_are_told_before_a_run(
 
 
 def test_baselines_that_do_not_fit_are_told_before_a_run(
-    data: Path, folder: Path, tmp_path: Path
+    data: Path, conll_folder: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match="'tf-idf' cannot be used for tagging"):
         package.compare(
-            folder, out=tmp_path / "out", model=str(data / "encoder"), strategies=["tf-idf"]
+            conll_folder, out=tmp_path / "out", model=str(data / "encoder"), strategies=["tf-idf"]
         )

@@ -40,7 +40,7 @@ def classified(seed: int) -> dict[str, np.ndarray]:
 
 
 @pytest.fixture
-def study() -> tuple[list[RunRecord], Arrays]:
+def ensemble_study() -> tuple[list[RunRecord], Arrays]:
     """Four strategies on the encoder and a baseline; of each two seeds."""
     dev = {"lora": 0.80, "last-2": 0.78, "adapters": 0.90, "bitfit": 0.70}
     records = [record(name, s, value + 0.01 * s) for name, value in dev.items() for s in (0, 1)]
@@ -53,9 +53,9 @@ def by_name(found: tuple[Ensemble, ...]) -> dict[str, Ensemble]:
 
 
 def test_every_strategy_and_the_best_three_make_an_ensemble(
-    study: tuple[list[RunRecord], Arrays],
+    ensemble_study: tuple[list[RunRecord], Arrays],
 ):
-    found = find_ensembles(*study, METRIC_NAMES)
+    found = find_ensembles(*ensemble_study, METRIC_NAMES)
     assert [ensemble.name for ensemble in found] == [
         "lora x 2 seeds",
         "last-2 x 2 seeds",
@@ -67,8 +67,10 @@ def test_every_strategy_and_the_best_three_make_an_ensemble(
     assert found[-1].members == ("adapters seed 1", "lora seed 1", "last-2 seed 1")
 
 
-def test_classes_are_those_of_the_highest_mean_probability(study: tuple[list[RunRecord], Arrays]):
-    records, arrays = study
+def test_classes_are_those_of_the_highest_mean_probability(
+    ensemble_study: tuple[list[RunRecord], Arrays],
+):
+    records, arrays = ensemble_study
     found = by_name(find_ensembles(records, arrays, METRIC_NAMES))["3 best strategies"]
     members = [arrays[name] for name in ("adapters/1", "lora/1", "last-2/1")]
     targets = members[0]["targets"]
@@ -84,22 +86,22 @@ def test_classes_are_those_of_the_highest_mean_probability(study: tuple[list[Run
     assert found.test["f1"] == METRICS["f1"](targets, np.array(answers), CLASSES)
 
 
-def test_costs_are_those_of_all_members(study: tuple[list[RunRecord], Arrays]):
-    found = by_name(find_ensembles(*study, METRIC_NAMES))
+def test_costs_are_those_of_all_members(ensemble_study: tuple[list[RunRecord], Arrays]):
+    found = by_name(find_ensembles(*ensemble_study, METRIC_NAMES))
     assert found["lora x 2 seeds"].storage_bytes == 2001
     assert found["3 best strategies"].latency_milliseconds == pytest.approx(4.5)
 
 
-def test_costs_that_are_not_recorded_are_not_known(study: tuple[list[RunRecord], Arrays]):
-    records, arrays = study
+def test_costs_that_are_not_recorded_are_not_known(ensemble_study: tuple[list[RunRecord], Arrays]):
+    records, arrays = ensemble_study
     blind = [replace(run, costs=None) if run.seed else run for run in records]
     plain = json.loads(json.dumps(find_ensembles(blind, arrays, METRIC_NAMES)[0].to_json()))
     assert plain["storage_bytes"] is plain["latency_milliseconds"] is None
     assert plain["members"] == ["lora seed 1", "lora seed 0"]
 
 
-def test_runs_that_do_not_count_are_no_members(study: tuple[list[RunRecord], Arrays]):
-    records, arrays = study
+def test_runs_that_do_not_count_are_no_members(ensemble_study: tuple[list[RunRecord], Arrays]):
+    records, arrays = ensemble_study
     records[0] = replace(records[0], status="failed")
     records[2] = replace(records[2], status="failed")
     arrays["adapters/1"]["scores"][3, 0] = np.nan
@@ -108,14 +110,14 @@ def test_runs_that_do_not_count_are_no_members(study: tuple[list[RunRecord], Arr
     assert "adapters seed 0" in found["3 best strategies"].members
 
 
-def test_copies_are_no_ensemble(study: tuple[list[RunRecord], Arrays]):
-    records, arrays = study
+def test_copies_are_no_ensemble(ensemble_study: tuple[list[RunRecord], Arrays]):
+    records, arrays = ensemble_study
     arrays["tf-idf/1"] = arrays["tf-idf/0"]
     assert "tf-idf x 2 seeds" not in by_name(find_ensembles(records, arrays, METRIC_NAMES))
 
 
-def test_one_strategy_of_one_seed_makes_none(study: tuple[list[RunRecord], Arrays]):
-    records, arrays = study
+def test_one_strategy_of_one_seed_makes_none(ensemble_study: tuple[list[RunRecord], Arrays]):
+    records, arrays = ensemble_study
     assert find_ensembles([records[0], *records[-2:-1]], arrays, METRIC_NAMES) == ()
     assert find_ensembles([], {}, METRIC_NAMES) == ()
 
@@ -168,8 +170,8 @@ def test_taggers_are_an_ensemble_from_three_on_and_ties_go_to_the_best_dev_run()
     assert find_ensembles(records[:2], arrays, ["span-f1"]) == ()
 
 
-def test_what_is_wrong_is_refused(study: tuple[list[RunRecord], Arrays]):
-    records, arrays = study
+def test_what_is_wrong_is_refused(ensemble_study: tuple[list[RunRecord], Arrays]):
+    records, arrays = ensemble_study
     with pytest.raises(ConfigError, match="Did you mean 'accuracy'"):
         find_ensembles(records, arrays, ["acuracy"])
     arrays["lora/1"]["targets"] = 1 - arrays["lora/1"]["targets"]

@@ -34,7 +34,7 @@ def notes() -> Recorder:
 
 
 @pytest.fixture
-def cache(tmp_path: Path, notes: Recorder) -> FeatureCache:
+def feature_cache(tmp_path: Path, notes: Recorder) -> FeatureCache:
     return FeatureCache(tmp_path / "cache", budget_bytes=10**9, progress=notes)
 
 
@@ -69,10 +69,10 @@ def directly(encoder: SmallEncoder, pieces: Encodings, view: View, row: int) -> 
 @pytest.mark.parametrize(
     "view", [TOKENS, View((0, 2)), POOLED, View((2,), "cls"), View((1,), "max")], ids=str
 )
-def test_rows_equal_a_direct_computation(cache: FeatureCache, view: View) -> None:
+def test_rows_equal_a_direct_computation(feature_cache: FeatureCache, view: View) -> None:
     encoder, pieces = SmallEncoder(), some_pieces()
-    cache.features(encoder, pieces, view, "fp32")
-    for opened in (cache, again(cache)):
+    feature_cache.features(encoder, pieces, view, "fp32")
+    for opened in (feature_cache, again(feature_cache)):
         features = opened.features(encoder, pieces, view, "fp32")
         assert features is not None
         indices = np.array([7, 3, 3, 39, 0])
@@ -92,9 +92,9 @@ def test_rows_equal_a_direct_computation(cache: FeatureCache, view: View) -> Non
             torch.testing.assert_close(row, expected, rtol=0, atol=1e-6)
 
 
-def test_rows_are_padded_to_the_length_asked_for(cache: FeatureCache) -> None:
+def test_rows_are_padded_to_the_length_asked_for(feature_cache: FeatureCache) -> None:
     encoder, pieces = SmallEncoder(), some_pieces()
-    features = cache.features(encoder, pieces, TOKENS, "fp32")
+    features = feature_cache.features(encoder, pieces, TOKENS, "fp32")
     assert features is not None
     rows = features.rows(np.array([0, 1]), max_length=15)
     assert rows.shape == (2, 1, 15, WIDTH)
@@ -104,17 +104,17 @@ def test_rows_are_padded_to_the_length_asked_for(cache: FeatureCache) -> None:
         features.rows(np.array([longest]), max_length=3)
 
 
-def test_bf16_views_are_rounded_as_autocast_rounds(cache: FeatureCache) -> None:
+def test_bf16_views_are_rounded_as_autocast_rounds(feature_cache: FeatureCache) -> None:
     encoder, pieces = SmallEncoder().eval(), some_pieces()
-    tokens = cache.features(encoder, pieces, TOKENS, "bf16")
-    pooled = cache.features(encoder, pieces, View((1,), "mean"), "bf16")
+    tokens = feature_cache.features(encoder, pieces, TOKENS, "bf16")
+    pooled = feature_cache.features(encoder, pieces, View((1,), "mean"), "bf16")
     assert tokens is not None
     assert pooled is not None
     row = np.array([int(pieces.lengths.argmax())])
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
         states = encoder.encode(pieces.batch(row))[1]  # [1, T, H]
     assert states.dtype == torch.bfloat16
-    read = again(cache).features(encoder, pieces, TOKENS, "bf16")
+    read = again(feature_cache).features(encoder, pieces, TOKENS, "bf16")
     assert read is not None
     for features in (tokens, read):
         rows = features.rows(row)
@@ -125,9 +125,9 @@ def test_bf16_views_are_rounded_as_autocast_rounds(cache: FeatureCache) -> None:
     torch.testing.assert_close(pooled.rows(row)[:, 0], states.float().mean(1), rtol=0, atol=0.01)
 
 
-def test_no_rows_may_be_asked_for(cache: FeatureCache) -> None:
+def test_no_rows_may_be_asked_for(feature_cache: FeatureCache) -> None:
     for view, shape in ((TOKENS, (0, 1, 0, WIDTH)), (POOLED, (0, 3, WIDTH))):
-        features = cache.features(SmallEncoder(), some_pieces(), view, "fp32")
+        features = feature_cache.features(SmallEncoder(), some_pieces(), view, "fp32")
         assert features is not None
         assert features.rows(np.array([], dtype=np.int64)).shape == shape
 
@@ -136,67 +136,67 @@ def test_no_rows_may_be_asked_for(cache: FeatureCache) -> None:
 
 
 def test_the_second_call_and_the_second_process_do_not_run_the_encoder(
-    cache: FeatureCache,
+    feature_cache: FeatureCache,
 ) -> None:
     encoder, pieces = SmallEncoder(), some_pieces()
-    assert cache.seconds == 0
-    first = cache.features(encoder, pieces, TOKENS, "fp32")
-    calls, seconds = encoder.calls, cache.seconds
+    assert feature_cache.seconds == 0
+    first = feature_cache.features(encoder, pieces, TOKENS, "fp32")
+    calls, seconds = encoder.calls, feature_cache.seconds
     assert calls > 0
     assert seconds > 0
     assert encoder.deepest == 1  # nothing above the view is computed
-    assert cache.features(encoder, pieces, TOKENS, "fp32") is first
-    other = again(cache)
+    assert feature_cache.features(encoder, pieces, TOKENS, "fp32") is first
+    other = again(feature_cache)
     assert other.features(encoder, pieces, TOKENS, "fp32") is not None
     assert encoder.calls == calls
-    assert (cache.seconds, other.seconds) == (seconds, 0)
+    assert (feature_cache.seconds, other.seconds) == (seconds, 0)
 
 
 @pytest.mark.parametrize("view", [TOKENS, View((1,), "cls")], ids=str)
 def test_a_change_above_the_prefix_keeps_the_entry_and_one_below_does_not(
-    cache: FeatureCache, view: View
+    feature_cache: FeatureCache, view: View
 ) -> None:
     encoder, pieces = SmallEncoder(), some_pieces()
-    before = cache.features(encoder, pieces, view, "fp32")
+    before = feature_cache.features(encoder, pieces, view, "fp32")
     calls = encoder.calls
     with torch.no_grad():
         encoder.layers[1][0].weight.add_(1)
-    assert cache.features(encoder, pieces, view, "fp32") is before
+    assert feature_cache.features(encoder, pieces, view, "fp32") is before
     assert encoder.calls == calls
     with torch.no_grad():
         encoder.layers[0][0].weight.add_(1)
-    after = cache.features(encoder, pieces, view, "fp32")
+    after = feature_cache.features(encoder, pieces, view, "fp32")
     assert encoder.calls > calls
     assert after is not None
     row = directly(encoder, pieces, view, 5)
     torch.testing.assert_close(after.rows(np.array([5]))[0], row, rtol=0, atol=1e-6)
 
 
-def test_every_part_of_the_key_counts(cache: FeatureCache) -> None:
+def test_every_part_of_the_key_counts(feature_cache: FeatureCache) -> None:
     encoder, pieces = SmallEncoder(), some_pieces()
-    cache.features(encoder, pieces, TOKENS, "fp32")
-    cache.features(encoder, pieces, TOKENS, "bf16")
-    cache.features(encoder, pieces, View((0,)), "fp32")
-    cache.features(encoder, pieces, View((1,), "cls"), "fp32")
-    cache.features(encoder, pieces, View((1,), "mean"), "fp32")
-    cache.features(encoder, some_pieces(seed=1), TOKENS, "fp32")
-    cache.features(SmallEncoder(seed=1), pieces, TOKENS, "fp32")
-    assert len(cache.entries()) == 7
+    feature_cache.features(encoder, pieces, TOKENS, "fp32")
+    feature_cache.features(encoder, pieces, TOKENS, "bf16")
+    feature_cache.features(encoder, pieces, View((0,)), "fp32")
+    feature_cache.features(encoder, pieces, View((1,), "cls"), "fp32")
+    feature_cache.features(encoder, pieces, View((1,), "mean"), "fp32")
+    feature_cache.features(encoder, some_pieces(seed=1), TOKENS, "fp32")
+    feature_cache.features(SmallEncoder(seed=1), pieces, TOKENS, "fp32")
+    assert len(feature_cache.entries()) == 7
 
 
-def test_modes_and_random_state_are_as_before(cache: FeatureCache) -> None:
+def test_modes_and_random_state_are_as_before(feature_cache: FeatureCache) -> None:
     encoder = SmallEncoder().train()
     encoder.layers[0].eval()
     modes = [module.training for module in encoder.modules()]
     random = torch.get_rng_state()
-    cache.features(encoder, some_pieces(), TOKENS, "fp32")
+    feature_cache.features(encoder, some_pieces(), TOKENS, "fp32")
     assert [module.training for module in encoder.modules()] == modes
     assert torch.equal(torch.get_rng_state(), random)
     assert all(parameter.grad is None for parameter in encoder.parameters())
 
 
 def test_modes_are_restored_and_nothing_is_left_when_the_encoder_fails(
-    cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
+    feature_cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("out of memory")
@@ -204,10 +204,10 @@ def test_modes_are_restored_and_nothing_is_left_when_the_encoder_fails(
     encoder = SmallEncoder().train()
     monkeypatch.setattr(encoder.layers[0], "forward", fail)
     with pytest.raises(RuntimeError, match="out of memory"):
-        cache.features(encoder, some_pieces(), TOKENS, "fp32")
+        feature_cache.features(encoder, some_pieces(), TOKENS, "fp32")
     assert all(module.training for module in encoder.modules())
-    assert [path.suffix for path in cache.root.iterdir()].count(".tmp") == 0
-    assert cache.entries() == []
+    assert [path.suffix for path in feature_cache.root.iterdir()].count(".tmp") == 0
+    assert feature_cache.entries() == []
 
 
 # The fingerprint of a prefix
@@ -356,16 +356,16 @@ def _other_entry(path: Path) -> None:
     ids=named,
 )
 def test_a_damaged_entry_is_reported_once_and_made_again(
-    cache: FeatureCache, damage: Callable[[Path], None], reason: str
+    feature_cache: FeatureCache, damage: Callable[[Path], None], reason: str
 ) -> None:
     encoder, pieces = SmallEncoder(), some_pieces()
-    good = cache.features(encoder, pieces, TOKENS, "fp32")
+    good = feature_cache.features(encoder, pieces, TOKENS, "fp32")
     assert good is not None
-    path, indices = the_file(cache), np.arange(40)
+    path, indices = the_file(feature_cache), np.arange(40)
     expected, calls = good.rows(indices), encoder.calls
     damage(path)
     notes = Recorder()
-    features = again(cache, notes).features(encoder, pieces, TOKENS, "fp32", "reviews")
+    features = again(feature_cache, notes).features(encoder, pieces, TOKENS, "fp32", "reviews")
     assert features is not None
     assert torch.equal(features.rows(indices), expected)
     assert encoder.calls > calls
@@ -374,37 +374,37 @@ def test_a_damaged_entry_is_reported_once_and_made_again(
     assert "reviews" in line
     assert "\n" not in line
     calls, notes = encoder.calls, Recorder()
-    assert again(cache, notes).features(encoder, pieces, TOKENS, "fp32") is not None
+    assert again(feature_cache, notes).features(encoder, pieces, TOKENS, "fp32") is not None
     assert (encoder.calls, notes.warned) == (calls, [])
 
 
 def test_a_folder_in_the_place_of_an_entry_that_holds_something_is_left_alone(
-    cache: FeatureCache,
+    feature_cache: FeatureCache,
 ) -> None:
     encoder, pieces = SmallEncoder(), some_pieces()
-    cache.features(encoder, pieces, TOKENS, "fp32")
-    path = the_file(cache)
+    feature_cache.features(encoder, pieces, TOKENS, "fp32")
+    path = the_file(feature_cache)
     _folder(path)
     (path / "thesis.txt").write_text("years of work")
     notes = Recorder()
-    assert again(cache, notes).features(encoder, pieces, TOKENS, "fp32") is None
+    assert again(feature_cache, notes).features(encoder, pieces, TOKENS, "fp32") is None
     assert (path / "thesis.txt").exists()
     assert "cannot be stored" in notes.warned[-1]
 
 
 def test_of_a_large_entry_blocks_spread_over_it_are_checked(
-    cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
+    feature_cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entry_file_module, "BLOCK", 1 << 10)
     monkeypatch.setattr(entry_file_module, "CHECKED_BLOCKS", 3)
     encoder, pieces = SmallEncoder(), some_pieces()
-    cache.features(encoder, pieces, TOKENS, "fp32")
-    path = the_file(cache)
+    feature_cache.features(encoder, pieces, TOKENS, "fp32")
+    path = the_file(feature_cache)
     size = entry_file_module.HEAD + int(pieces.offsets[-1]) * WIDTH * 4
     for place, expected in ((size - 1, 1), (size // 2, 1), (entry_file_module.HEAD + 1, 0)):
         notes = Recorder()
         _flip(path, place)
-        assert again(cache, notes).features(encoder, pieces, TOKENS, "fp32") is not None
+        assert again(feature_cache, notes).features(encoder, pieces, TOKENS, "fp32") is not None
         assert len(notes.warned) == expected
 
 
@@ -426,16 +426,16 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, notes: Recorde
 
 
 def test_the_least_recently_used_go_first_but_none_that_is_in_use(
-    cache: FeatureCache,
+    feature_cache: FeatureCache,
 ) -> None:
     encoder = SmallEncoder()
     splits = [some_pieces(seed=seed) for seed in range(4)]
     for split in splits[:3]:
-        again(cache).features(encoder, split, POOLED, "fp32", split.identity)
-    oldest, middle, newest = cache.entries()
+        again(feature_cache).features(encoder, split, POOLED, "fp32", split.identity)
+    oldest, middle, newest = feature_cache.entries()
     for age, entry in ((300, oldest), (200, middle), (100, newest)):
         os.utime(entry.path, (time.time() - age,) * 2)
-    small = FeatureCache(cache.root, budget_bytes=3 * oldest.nbytes, progress=Recorder())
+    small = FeatureCache(feature_cache.root, budget_bytes=3 * oldest.nbytes, progress=Recorder())
     used = next(s for s in splits[:3] if oldest.description.startswith(s.identity))
     calls = encoder.calls
     assert small.features(encoder, used, POOLED, "fp32") is not None  # the oldest, used now
@@ -447,11 +447,13 @@ def test_the_least_recently_used_go_first_but_none_that_is_in_use(
     assert sum(entry.nbytes for entry in small.entries()) <= small.budget_bytes
 
 
-def test_nothing_is_evicted_when_that_would_not_make_enough_room(cache: FeatureCache) -> None:
+def test_nothing_is_evicted_when_that_would_not_make_enough_room(
+    feature_cache: FeatureCache,
+) -> None:
     encoder = SmallEncoder()
-    again(cache).features(encoder, some_pieces(), POOLED, "fp32")
-    (entry,) = cache.entries()
-    small = FeatureCache(cache.root, budget_bytes=entry.nbytes + 100, progress=Recorder())
+    again(feature_cache).features(encoder, some_pieces(), POOLED, "fp32")
+    (entry,) = feature_cache.entries()
+    small = FeatureCache(feature_cache.root, budget_bytes=entry.nbytes + 100, progress=Recorder())
     assert small.features(encoder, some_pieces(rows=2000), POOLED, "fp32") is None
     assert small.entries() == [entry]
 
@@ -495,18 +497,18 @@ def test_a_shown_size_reads_back_as_nearly_itself(count: int) -> None:
 
 
 def test_a_full_disk_costs_only_time(
-    cache: FeatureCache, notes: Recorder, monkeypatch: pytest.MonkeyPatch
+    feature_cache: FeatureCache, notes: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folder_module, "_free_bytes", lambda _: 1000)
     encoder, pieces = SmallEncoder(), some_pieces()
-    assert cache.features(encoder, pieces, TOKENS, "fp32") is None
+    assert feature_cache.features(encoder, pieces, TOKENS, "fp32") is None
     assert encoder.calls == 0
-    pooled = cache.features(encoder, pieces, POOLED, "fp32")
+    pooled = feature_cache.features(encoder, pieces, POOLED, "fp32")
     assert pooled is not None
     expected = directly(encoder, pieces, POOLED, 4)
     torch.testing.assert_close(pooled.rows(np.array([4]))[0], expected, rtol=0, atol=1e-6)
     calls = encoder.calls
-    assert cache.features(encoder, pieces, POOLED, "fp32") is pooled
+    assert feature_cache.features(encoder, pieces, POOLED, "fp32") is pooled
     assert encoder.calls == calls
     assert len(notes.warned) == 2
     assert all(os.strerror(errno.ENOSPC) in line for line in notes.warned)
@@ -514,13 +516,17 @@ def test_a_full_disk_costs_only_time(
 
 @pytest.mark.parametrize(("view", "kept"), [(TOKENS, False), (POOLED, True)], ids=str)
 def test_a_write_that_fails_at_the_end_leaves_nothing(
-    cache: FeatureCache, notes: Recorder, monkeypatch: pytest.MonkeyPatch, view: View, kept: bool
+    feature_cache: FeatureCache,
+    notes: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+    view: View,
+    kept: bool,
 ) -> None:
     monkeypatch.setattr(entry_file_module.os, "fsync", _refuse_to_sync)
     encoder, pieces = SmallEncoder(), some_pieces()
-    features = cache.features(encoder, pieces, view, "fp32", "reviews")
+    features = feature_cache.features(encoder, pieces, view, "fp32", "reviews")
     assert (features is not None) == kept
-    assert {path.suffix for path in cache.root.iterdir()} == {".lock"}
+    assert {path.suffix for path in feature_cache.root.iterdir()} == {".lock"}
     (line,) = notes.warned
     assert "No space left" in line
 
@@ -529,15 +535,15 @@ def _refuse_to_sync(_: int) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_real_write_error_leaves_nothing(cache: FeatureCache, notes: Recorder) -> None:
+def test_a_real_write_error_leaves_nothing(feature_cache: FeatureCache, notes: Recorder) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     encoder, pieces = SmallEncoder(), some_pieces()
     resource.setrlimit(resource.RLIMIT_FSIZE, (6000, limits[1]))
     try:
-        assert cache.features(encoder, pieces, TOKENS, "fp32") is None
+        assert feature_cache.features(encoder, pieces, TOKENS, "fp32") is None
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert {path.suffix for path in cache.root.iterdir()} == {".lock"}
+    assert {path.suffix for path in feature_cache.root.iterdir()} == {".lock"}
     assert len(notes.warned) == 1
 
 
@@ -636,41 +642,43 @@ def _wait_until(true: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.02)
 
 
-def test_what_a_killed_writer_left_is_swept_and_a_living_one_is_not(cache: FeatureCache) -> None:
-    cache.root.mkdir(parents=True)
-    left = cache.root / f"{'a' * 64}.{'0' * 32}.tmp"
-    held = cache.root / f"{'b' * 64}.{'0' * 32}.tmp"
-    ancient = cache.root / f"{'b' * 64}.{'1' * 32}.tmp"
-    theirs = cache.root / "draft.tmp"
+def test_what_a_killed_writer_left_is_swept_and_a_living_one_is_not(
+    feature_cache: FeatureCache,
+) -> None:
+    feature_cache.root.mkdir(parents=True)
+    left = feature_cache.root / f"{'a' * 64}.{'0' * 32}.tmp"
+    held = feature_cache.root / f"{'b' * 64}.{'0' * 32}.tmp"
+    ancient = feature_cache.root / f"{'b' * 64}.{'1' * 32}.tmp"
+    theirs = feature_cache.root / "draft.tmp"
     for path in (left, held, ancient, theirs):
         path.write_text("half")
     os.utime(ancient, (time.time() - 90_000,) * 2)
-    with folder_module.FileLock(cache.root / f"{'b' * 64}.lock"):
-        cache.features(SmallEncoder(), some_pieces(), TOKENS, "fp32")
+    with folder_module.FileLock(feature_cache.root / f"{'b' * 64}.lock"):
+        feature_cache.features(SmallEncoder(), some_pieces(), TOKENS, "fp32")
     assert [path.exists() for path in (left, held, ancient, theirs)] == [False, True, False, True]
 
 
 # Listing and pruning
 
 
-def test_entries_say_what_they_are(cache: FeatureCache) -> None:
+def test_entries_say_what_they_are(feature_cache: FeatureCache) -> None:
     encoder = SmallEncoder()
-    cache.features(encoder, some_pieces(), POOLED, "fp32", "reviews.csv train")
-    (entry,) = again(cache).entries()
+    feature_cache.features(encoder, some_pieces(), POOLED, "fp32", "reviews.csv train")
+    (entry,) = again(feature_cache).entries()
     assert entry.encoder == "small"
     assert entry.description == "reviews.csv train: mean of layer 0, 1, 2"
     assert entry.nbytes == entry.path.stat().st_size
     assert entry.created.startswith("20")
     _foreign(entry.path)
-    (entry,) = again(cache).entries()
+    (entry,) = again(feature_cache).entries()
     assert entry.encoder == "?"
     assert "not a feature file" in entry.description
 
 
-def test_a_long_description_is_shortened(cache: FeatureCache) -> None:
+def test_a_long_description_is_shortened(feature_cache: FeatureCache) -> None:
     encoder, pieces = SmallEncoder(), some_pieces()
-    assert cache.features(encoder, pieces, POOLED, "fp32", "\N{SNOWMAN}" * 5000) is not None
-    (entry,) = cache.entries()
+    assert feature_cache.features(encoder, pieces, POOLED, "fp32", "\N{SNOWMAN}" * 5000) is not None
+    (entry,) = feature_cache.entries()
     assert len(entry.description) < 300
 
 
@@ -685,17 +693,17 @@ def test_a_long_description_is_shortened(cache: FeatureCache) -> None:
     ],
     ids=str,
 )
-def test_prune(cache: FeatureCache, options: dict[str, object], left: int) -> None:
+def test_prune(feature_cache: FeatureCache, options: dict[str, object], left: int) -> None:
     encoder = SmallEncoder()
     for seed in range(3):
-        cache.features(encoder, some_pieces(rows=20, seed=seed), POOLED, "fp32")
-    (cache.root / "notes.txt").write_text("not ours")
-    entries = cache.entries()
+        feature_cache.features(encoder, some_pieces(rows=20, seed=seed), POOLED, "fp32")
+    (feature_cache.root / "notes.txt").write_text("not ours")
+    entries = feature_cache.entries()
     assert [4096 < entry.nbytes < 7500 for entry in entries] == [True] * 3
     for days, entry in zip((3, 1, 0), entries, strict=True):
         os.utime(entry.path, (time.time() - days * 86_400 - 1,) * 2)
-    removed = again(cache).prune(**options)
+    removed = again(feature_cache).prune(**options)
     assert [entry.key for entry in removed] == [entry.key for entry in entries][: 3 - left]
-    assert len(cache.entries()) == left
-    assert len(list(cache.root.glob(f"{'?' * 64}.lock"))) == left
-    assert (cache.root / "notes.txt").exists()
+    assert len(feature_cache.entries()) == left
+    assert len(list(feature_cache.root.glob(f"{'?' * 64}.lock"))) == left
+    assert (feature_cache.root / "notes.txt").exists()

@@ -19,7 +19,7 @@ Arrays = dict[str, dict[str, np.ndarray]]
 
 
 @pytest.fixture
-def study() -> tuple[list[RunRecord], Arrays]:
+def mixed_study() -> tuple[list[RunRecord], Arrays]:
     """A run that is sound, one that is degenerate, one with a nan, one that failed."""
     rng = np.random.default_rng(0)
     sound, constant = TARGETS + rng.normal(size=300), np.full(300, 2.5)
@@ -35,15 +35,15 @@ def study() -> tuple[list[RunRecord], Arrays]:
 
 
 def test_records_alone_and_predictions_tell_the_same_runs_usable(
-    study: tuple[list[RunRecord], Arrays],
+    mixed_study: tuple[list[RunRecord], Arrays],
 ) -> None:
-    records, arrays = study
+    records, arrays = mixed_study
     assert [is_usable(run, arrays) for run in records] == [True, True, False, False]
     assert [is_usable(run) for run in records] == [True, True, False, False]
 
 
-def test_report_and_advice_count_the_same_runs(study: tuple[list[RunRecord], Arrays]) -> None:
-    records, arrays = study
+def test_report_and_advice_count_the_same_runs(mixed_study: tuple[list[RunRecord], Arrays]) -> None:
+    records, arrays = mixed_study
     (reported,) = by_strategy(info_of(strategies=["last-2"], metric="mse"), records)
     (advised,) = advise(records, arrays, "mse").standings
     for found in (reported, advised):

@@ -301,7 +301,7 @@ def test_percent_has_a_true_minus_and_no_sign_on_zero() -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def ablation_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ablation")
     write_reviews(folder / "reviews.csv", rows=60)
     save_encoder(folder / "encoder")
@@ -325,8 +325,12 @@ def compare(folder: Path, name: str, strategies: list[str], **settings: Any) -> 
     )
 
 
-def test_a_study_gives_every_kept_model_with_adapters(folder: Path) -> None:
-    opened = open_study(folder / "study", folder / "reviews.csv", cache_dir=folder / "cache")
+def test_a_study_gives_every_kept_model_with_adapters(ablation_folder: Path) -> None:
+    opened = open_study(
+        ablation_folder / "study",
+        ablation_folder / "reviews.csv",
+        cache_dir=ablation_folder / "cache",
+    )
     values = AdapterAblation().run(opened.models, Progress())
     assert {(row["strategy"], row["seed"]) for row in values.rows} == {
         *(("adapters", 0), ("adapters", 1))
@@ -336,41 +340,43 @@ def test_a_study_gives_every_kept_model_with_adapters(folder: Path) -> None:
     assert values.facts["metric"] == opened.about["metric"] == "f1"
 
 
-def test_a_study_without_adapters_is_refused(folder: Path) -> None:
-    study, data = folder / "study", folder / "reviews.csv"
-    named = open_study(study, data, strategies=["last-1"], cache_dir=folder / "cache")
+def test_a_study_without_adapters_is_refused(ablation_folder: Path) -> None:
+    study, data = ablation_folder / "study", ablation_folder / "reviews.csv"
+    named = open_study(study, data, strategies=["last-1"], cache_dir=ablation_folder / "cache")
     with pytest.raises(ModelError, match=r"last-1 .* has no bottleneck adapters"):
         AdapterAblation().run(named.models, Progress())
-    compare(folder, "plain", ["tf-idf"], options={})
+    compare(ablation_folder, "plain", ["tf-idf"], options={})
     with pytest.raises(ModelError, match=r"strategies tf-idf\) has no bottleneck adapters"):
-        open_study(folder / "plain", data, cache_dir=folder / "cache")
+        open_study(ablation_folder / "plain", data, cache_dir=ablation_folder / "cache")
 
 
-def test_a_models_folder_gives_its_model(folder: Path) -> None:
+def test_a_models_folder_gives_its_model(ablation_folder: Path) -> None:
     api.train(
-        folder / "reviews.csv",
+        ablation_folder / "reviews.csv",
         "adapters",
-        out=folder / "model",
-        model=str(folder / "encoder"),
-        cache_dir=folder / "cache",
+        out=ablation_folder / "model",
+        model=str(ablation_folder / "encoder"),
+        cache_dir=ablation_folder / "cache",
         options={"num_train_epochs": 1},
         seed=4,
         precision="fp32",
     )
-    opened = open_folder(folder / "model", folder / "reviews.csv", metric="matthews")
+    opened = open_folder(
+        ablation_folder / "model", ablation_folder / "reviews.csv", metric="matthews"
+    )
     values = AdapterAblation().run(opened.models, Progress())
-    about = api.load(folder / "model").about
+    about = api.load(ablation_folder / "model").about
     assert values.rows[0]["intact"] == pytest.approx(about["metrics"]["dev"]["matthews"], abs=1e-6)
     assert values.rows[0]["seed"] == 4
     assert opened.about["fingerprint"] == about["fingerprint"]
     with pytest.raises(ConfigError, match="metric 'pearson' is none of"):
-        open_folder(folder / "model", folder / "reviews.csv", metric="pearson")
+        open_folder(ablation_folder / "model", ablation_folder / "reviews.csv", metric="pearson")
 
 
-def test_a_folder_of_another_kind_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_of_another_kind_is_refused(ablation_folder: Path, tmp_path: Path) -> None:
     about = {"task": {"name": "classification", "labels": ["a", "b"]}, "kind": "model"}
     (tmp_path / "totune.json").write_text(json.dumps(about), encoding="utf-8")
     with pytest.raises(ModelError, match=r"The model in .* has no bottleneck adapters"):
-        open_folder(tmp_path, folder / "reviews.csv")
+        open_folder(tmp_path, ablation_folder / "reviews.csv")
     with pytest.raises(ModelError, match="holds no model of totune"):
-        open_folder(folder, folder / "reviews.csv")
+        open_folder(ablation_folder, ablation_folder / "reviews.csv")

@@ -188,7 +188,7 @@ def test_one_family_is_nothing_to_compare() -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def forecast_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("forecast")
     save_encoder(folder / "encoder")
     write_reviews(folder / "reviews.csv", rows=120)
@@ -203,9 +203,9 @@ def measured(values: AnalysisResult) -> tuple[list[dict[str, Any]], dict[str, An
     return rows, {name: fact for name, fact in values.facts.items() if name != "seconds_per_row"}
 
 
-def test_a_forecast_is_plain_data_and_the_same_again(folder: Path) -> None:
+def test_a_forecast_is_plain_data_and_the_same_again(forecast_folder: Path) -> None:
     command = ("totune", "compare", "my reviews.csv")
-    case = forecast_inputs(folder, corpus=["w1 w2 w3", "w4"], command=command)
+    case = forecast_inputs(forecast_folder, corpus=["w1 w2 w3", "w4"], command=command)
     values = FamilyForecast(rows=60).run(case, Progress())
     assert measured(FamilyForecast(rows=60).run(case, Progress())) == measured(values)
     facts = json.loads(json.dumps(values.facts))
@@ -219,8 +219,8 @@ def test_a_forecast_is_plain_data_and_the_same_again(folder: Path) -> None:
     assert [row["family"] for row in values.rows] == list(FAMILIES)
 
 
-def test_the_test_split_is_not_looked_at(folder: Path) -> None:
-    case = forecast_inputs(folder)
+def test_the_test_split_is_not_looked_at(forecast_folder: Path) -> None:
+    case = forecast_inputs(forecast_folder)
     test = case.context.dataset.test
     labels = tuple(reversed(test.labels or ()))
     other = case.context.with_splits({"test": dataclasses.replace(test, labels=labels)})
@@ -232,14 +232,14 @@ def test_the_test_split_is_not_looked_at(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "shape"), [("pairs.csv", "pairs"), ("scores.csv", "scores")])
-def test_pairs_and_scores_are_told_apart(folder: Path, name: str, shape: str) -> None:
-    facts = FamilyForecast(rows=60).run(forecast_inputs(folder, name), Progress()).facts
+def test_pairs_and_scores_are_told_apart(forecast_folder: Path, name: str, shape: str) -> None:
+    facts = FamilyForecast(rows=60).run(forecast_inputs(forecast_folder, name), Progress()).facts
     assert facts["shape"] == shape
     assert facts["classes"] == (2 if shape == "pairs" else None)
 
 
-def test_one_label_cannot_be_probed(folder: Path) -> None:
-    case = forecast_inputs(folder)
+def test_one_label_cannot_be_probed(forecast_folder: Path) -> None:
+    case = forecast_inputs(forecast_folder)
     train = case.context.dataset.train
     constant = dataclasses.replace(train, labels=("praise",) * len(train))
     with pytest.raises(DataError):
@@ -248,9 +248,9 @@ def test_one_label_cannot_be_probed(folder: Path) -> None:
         )
 
 
-def test_a_probe_at_chance_is_not_said_to_tell_more_than_words(folder: Path) -> None:
+def test_a_probe_at_chance_is_not_said_to_tell_more_than_words(forecast_folder: Path) -> None:
     analysis = FamilyForecast(rows=60)
-    values = analysis.run(forecast_inputs(folder), Progress())
+    values = analysis.run(forecast_inputs(forecast_folder), Progress())
     facts = {**values.facts, "probe": 0.6, "tf_idf": 0.5, "control": 0.7}
     chance = analysis.section(AnalysisResult(values.rows, {**facts, "selective": False}), ())
     told = " ".join(chance.paragraphs)
@@ -267,17 +267,17 @@ def test_seeds_out_of_range_are_refused() -> None:
         ANALYSES.create("forecast", {"seed": 2**32})
 
 
-def test_what_trains_more_costs_more(folder: Path) -> None:
-    context = forecast_inputs(folder).context
+def test_what_trains_more_costs_more(forecast_folder: Path) -> None:
+    context = forecast_inputs(forecast_folder).context
     found = [passes(family, context) for family in FAMILIES]
     assert found == sorted(found)
     assert found[0] == 120
     assert seconds_per_row(context) > 0
 
 
-def test_the_section_says_what_is_likely_why_and_what_came_true(folder: Path) -> None:
+def test_the_section_says_what_is_likely_why_and_what_came_true(forecast_folder: Path) -> None:
     analysis = FamilyForecast(rows=60)
-    values = analysis.run(forecast_inputs(folder, corpus=["w1 w2"]), Progress())
+    values = analysis.run(forecast_inputs(forecast_folder, corpus=["w1 w2"]), Progress())
     section = analysis.section(values, ())
     assert section.paragraphs[0].startswith("Likeliest to win: ")
     told = " ".join(section.paragraphs)

@@ -30,7 +30,7 @@ LABELS = ("tf-idf", "feature-extraction", "fine-tuning")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def label_cost_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("label-cost")
     write_reviews(folder / "reviews.csv", rows=100)
     save_encoder(folder / "encoder")
@@ -38,9 +38,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def measured(folder: Path) -> tuple[LabelCost, LearningCurveSetup, AnalysisResult]:
+def measured(label_cost_folder: Path) -> tuple[LabelCost, LearningCurveSetup, AnalysisResult]:
     analysis = LabelCost((20, 5_000, "all"), LABELS, 2)
-    setup = setup_in(folder, folder / "out", analysis)
+    setup = setup_in(label_cost_folder, label_cost_folder / "out", analysis)
     return analysis, setup, analysis.run(setup, Progress())
 
 
@@ -76,13 +76,15 @@ def test_records_lie_by_size_and_weights_nowhere(
 
 
 def test_finished_runs_of_a_study_count(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    label_cost_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = folder / "reviews.csv"
+    data = label_cost_folder / "reviews.csv"
     names = ["tf-idf"]
-    study = api.compare(data, out=tmp_path, strategies=names, seeds=1, **settings_in(folder))
+    study = api.compare(
+        data, out=tmp_path, strategies=names, seeds=1, **settings_in(label_cost_folder)
+    )
     analysis = LabelCost(("all",), ("tf-idf",), 1)
-    setup = setup_in(folder, tmp_path, analysis)
+    setup = setup_in(label_cost_folder, tmp_path, analysis)
     monkeypatch.setattr(Run, "execute", lambda *_: pytest.fail("ran again"))
     (row,) = analysis.run(setup, Progress()).rows
     assert row["test"] == study.records[0].test["accuracy"]
@@ -102,10 +104,12 @@ def test_sets_of_one_seed_are_nested_and_stratified(
     assert subset(context, len(context.dataset.train), 1) is context
 
 
-def test_sizes_that_the_data_does_not_have_are_told(folder: Path, tmp_path: Path) -> None:
+def test_sizes_that_the_data_does_not_have_are_told(
+    label_cost_folder: Path, tmp_path: Path
+) -> None:
     told = Recorder()
     analysis = LabelCost((1, 2, 5_000), ("tf-idf",), 1)
-    values = analysis.run(setup_in(folder, tmp_path, analysis), told)
+    values = analysis.run(setup_in(label_cost_folder, tmp_path, analysis), told)
     assert values.facts["sizes"] == [2]
     assert told.said == [
         "Size 1 is left out: sizes from 2 to 80 fit this data.",
@@ -113,14 +117,14 @@ def test_sizes_that_the_data_does_not_have_are_told(folder: Path, tmp_path: Path
     ]
     analysis = LabelCost((500,), ("tf-idf",), 1)
     with pytest.raises(ConfigError, match=r"None of the sizes 500 fits: there are 80 training"):
-        analysis.run(setup_in(folder, tmp_path, analysis), told)
+        analysis.run(setup_in(label_cost_folder, tmp_path, analysis), told)
 
 
 def test_where_every_run_failed_the_first_message_is_told(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    label_cost_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analysis = LabelCost((20,), ("tf-idf",), 1)
-    setup = setup_in(folder, tmp_path, analysis)
+    setup = setup_in(label_cost_folder, tmp_path, analysis)
 
     def broken(*_: Any) -> Any:
         raise DataError("it broke")
@@ -130,18 +134,24 @@ def test_where_every_run_failed_the_first_message_is_told(
         analysis.run(setup, Progress())
 
 
-def test_unknown_strategies_are_told_before_anything_is_read(folder: Path) -> None:
+def test_unknown_strategies_are_told_before_anything_is_read(label_cost_folder: Path) -> None:
     with pytest.raises(ConfigError, match="fine-tunning"):
         open_learning_curves(
-            "nowhere.csv", folder, Progress(), strategies=("fine-tunning",), seeds=1
+            "nowhere.csv", label_cost_folder, Progress(), strategies=("fine-tunning",), seeds=1
         )
 
 
-def test_options_of_the_baseline_that_is_not_named_are_taken(folder: Path, tmp_path: Path) -> None:
+def test_options_of_the_baseline_that_is_not_named_are_taken(
+    label_cost_folder: Path, tmp_path: Path
+) -> None:
     options = {"tf-idf.max_features": 9}
-    place = {"model": str(folder / "encoder"), "cache_dir": folder / "cache", "options": options}
+    place = {
+        "model": str(label_cost_folder / "encoder"),
+        "cache_dir": label_cost_folder / "cache",
+        "options": options,
+    }
     setup = open_learning_curves(
-        folder / "reviews.csv", tmp_path, Progress(), strategies=None, seeds=1, **place
+        label_cost_folder / "reviews.csv", tmp_path, Progress(), strategies=None, seeds=1, **place
     )
     candidates, _ = setup.candidates(None, 1)
     assert candidates[0].create() == BASELINES.create("tf-idf", {"max_features": 9})

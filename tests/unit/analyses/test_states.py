@@ -20,7 +20,7 @@ from totune.study.study import Study
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def study_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with data, an encoder, and a study whose weights were all kept."""
     folder = tmp_path_factory.mktemp("analyses")
     write_reviews(folder / "reviews.csv", rows=60)
@@ -47,8 +47,8 @@ def opened(folder: Path, **settings: object) -> AnalysisInputs:
     return open_data(folder / "reviews.csv", **settings)  # type: ignore[arg-type]
 
 
-def test_subjects_are_the_pretrained_encoder_and_what_runs_made_of_it(folder: Path) -> None:
-    found = opened(folder)
+def test_subjects_are_the_pretrained_encoder_and_what_runs_made_of_it(study_folder: Path) -> None:
+    found = opened(study_folder)
     subjects = [(subject.label, subject.seed) for subject in found.states.subjects()]
     adapted = [(name, seed) for name in ("adapters", "last-1") for seed in (0, 1)]
     assert subjects[0] == ("pretrained", None)
@@ -56,13 +56,13 @@ def test_subjects_are_the_pretrained_encoder_and_what_runs_made_of_it(folder: Pa
     assert len(found.records) == 8
 
 
-def test_strategies_choose_among_them(folder: Path) -> None:
-    subjects = opened(folder, strategies=["last-1"]).states.subjects()
+def test_strategies_choose_among_them(study_folder: Path) -> None:
+    subjects = opened(study_folder, strategies=["last-1"]).states.subjects()
     assert [subject.label for subject in subjects] == ["pretrained", "last-1", "last-1"]
 
 
-def test_vectors_are_the_encoders_states_pooled(folder: Path) -> None:
-    states = opened(folder, strategies=["last-1"]).states
+def test_vectors_are_the_encoders_states_pooled(study_folder: Path) -> None:
+    states = opened(study_folder, strategies=["last-1"]).states
     for subject in states.subjects():
         vectors = states.vectors(subject, "dev")
         examples = states.context.dataset.dev
@@ -73,67 +73,69 @@ def test_vectors_are_the_encoders_states_pooled(folder: Path) -> None:
         np.testing.assert_allclose(vectors[3], expected, atol=1e-5)
 
 
-def test_adapted_states_differ_where_the_run_trained(folder: Path) -> None:
-    states = opened(folder, strategies=["last-1"]).states
+def test_adapted_states_differ_where_the_run_trained(study_folder: Path) -> None:
+    states = opened(study_folder, strategies=["last-1"]).states
     pretrained, adapted, _ = (states.vectors(one, "dev") for one in states.subjects())
     differ = np.abs(pretrained - adapted).max(axis=(0, 2))
     assert differ[:-1].max() == 0  # the blocks below the last stay as they were
     assert differ[-1] > 1e-4
 
 
-def test_an_adapted_model_predicts_as_its_run_did(folder: Path) -> None:
-    found = opened(folder, strategies=["adapters"])
+def test_an_adapted_model_predicts_as_its_run_did(study_folder: Path) -> None:
+    found = opened(study_folder, strategies=["adapters"])
     context, run = found.context, found.runs[1]
-    stored = Store(folder / "study").predictions(run.record)["scores"]
+    stored = Store(study_folder / "study").predictions(run.record)["scores"]
     pieces = frame(context.dataset.test, context.loaded.tokenizer, 40, EncodingOptions()).pieces
     with torch.no_grad():
         outputs = run.model(context).eval()(pieces.batch(np.arange(len(pieces)))).numpy()
     np.testing.assert_allclose(context.task.scores(outputs), stored, atol=1e-5)
 
 
-def test_other_data_and_another_encoder_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_other_data_and_another_encoder_are_refused(study_folder: Path, tmp_path: Path) -> None:
     other = write_reviews(tmp_path / "other.csv", rows=40, seed=5)
     with pytest.raises(ConfigError, match=r"another study: its data \(reviews\.csv\)"):
-        open_data(other, study=folder / "study")
+        open_data(other, study=study_folder / "study")
     encoder = save_encoder(tmp_path / "encoder", seed=3)
     with pytest.raises(ConfigError, match="its encoder"):
-        opened(folder, model=str(encoder))
+        opened(study_folder, model=str(encoder))
 
 
-def test_unknown_strategies_and_studies_are_refused(folder: Path, tmp_path: Path) -> None:
+def test_unknown_strategies_and_studies_are_refused(study_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no strategy .lora.\. Known: feature-extraction"):
-        len(opened(folder, strategies=["lora"]).runs)
+        len(opened(study_folder, strategies=["lora"]).runs)
     with pytest.raises(ConfigError, match="holds no study"):
-        opened(folder, study=tmp_path)
+        opened(study_folder, study=tmp_path)
 
 
 def test_a_study_that_was_interrupted_is_looked_into_as_far_as_it_is(
-    folder: Path, tmp_path: Path
+    study_folder: Path, tmp_path: Path
 ) -> None:
     """Strategies that were asked for and have not run yet are no fault."""
-    copied = shutil.copytree(folder / "study", tmp_path / "study")
+    copied = shutil.copytree(study_folder / "study", tmp_path / "study")
     store = Store(copied)
     failed, *others = [record for record in store.records() if record.strategy == "adapters"]
     store.save(replace(failed, status="failed", predictions=None), {})
     for record in [*others, *(one for one in store.records() if one.strategy == "last-1")]:
         shutil.rmtree(store.run_folder(record.fingerprint))
     told = Recorder()
-    found = opened(folder, study=copied, progress=told)
+    found = opened(study_folder, study=copied, progress=told)
     assert told.warned == []  # who asks for no model hears nothing of models
     assert [subject.label for subject in found.states.subjects()] == ["pretrained"]
     assert told.warned == [f"Runs that failed are left out: adapters seed {failed.seed}."]
 
 
-def test_only_the_rows_that_are_kept_are_encoded(folder: Path) -> None:
-    states = opened(folder, strategies=["last-1"]).states
+def test_only_the_rows_that_are_kept_are_encoded(study_folder: Path) -> None:
+    states = opened(study_folder, strategies=["last-1"]).states
     subject, kept = next(states.subjects()), np.array([1, 4])
     every = states.vectors(subject, "dev")
     np.testing.assert_allclose(states.vectors(subject, "dev", kept=kept), every[kept], atol=1e-6)
 
 
-def test_weights_that_were_not_kept_are_told_and_made_again(folder: Path, tmp_path: Path) -> None:
+def test_weights_that_were_not_kept_are_told_and_made_again(
+    study_folder: Path, tmp_path: Path
+) -> None:
     for name in ("reviews.csv", "encoder"):
-        (tmp_path / name).symlink_to(folder / name)
+        (tmp_path / name).symlink_to(study_folder / name)
     strategies = ["feature-extraction", "last-1"]
     compare(tmp_path, strategies=strategies)
     told = Recorder()
@@ -151,9 +153,11 @@ def test_both_texts_of_a_pair_are_one_sequence() -> None:
 
 
 def test_a_first_token_is_asked_of_word_pieces_alone(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = open_data(write_pairs(tmp_path / "pairs.csv", rows=30), model=str(folder / "encoder"))
+    found = open_data(
+        write_pairs(tmp_path / "pairs.csv", rows=30), model=str(study_folder / "encoder")
+    )
     (subject,) = found.states.subjects()
     assert found.states.vectors(subject, "dev", "cls").shape[0] == len(found.context.dataset.dev)
     monkeypatch.setattr(type(subject.encoder), "reads_words", True)
@@ -161,8 +165,8 @@ def test_a_first_token_is_asked_of_word_pieces_alone(
         found.states.vectors(subject, "dev", "cls")
 
 
-def test_tagged_words_have_no_vector_per_text(folder: Path) -> None:
-    found = opened(folder)
+def test_tagged_words_have_no_vector_per_text(study_folder: Path) -> None:
+    found = opened(study_folder)
     found.context.task = type("Tags", (), {"per_word": True, "name": "tagging"})()
     with pytest.raises(ConfigError, match="has a label per word"):
         HiddenStates(found.context)

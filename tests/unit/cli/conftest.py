@@ -15,7 +15,7 @@ COLUMNS = {"text": "review", "label": "verdict", "pair": None, "task": "classifi
 
 
 @pytest.fixture(scope="session")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tfidf_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model")
     train = Examples(GOOD + BAD, labels=("pos",) * 3 + ("neg",) * 3)
     task = Classification.from_examples(train)

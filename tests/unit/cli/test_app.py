@@ -50,7 +50,7 @@ main()
 
 
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
+def in_process(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
     """Runs the program in this process, where nothing needs to be imported anew."""
     added = typer.models.CommandInfo(name="fail", callback=fail)
     monkeypatch.setattr(app, "registered_commands", [*app.registered_commands, added])
@@ -73,8 +73,8 @@ def run(*arguments: str, **options: Any) -> Ended:
     return subprocess.run(command, env=environment, timeout=60, check=False, **settings)
 
 
-def test_in_a_process_of_its_own_it_ends_as_here(here: Here):
-    apart, ended = run("fail", "data"), here("fail", "data")
+def test_in_a_process_of_its_own_it_ends_as_here(in_process: Here):
+    apart, ended = run("fail", "data"), in_process("fail", "data")
     assert (apart.returncode, apart.stderr, apart.stdout) == (2, ended.stderr, ended.stdout)
 
 
@@ -87,8 +87,8 @@ def test_in_a_process_of_its_own_it_ends_as_here(here: Here):
         ("bug", 1, "error: KeyError: 'lost' (a fault of totune; --debug shows where)\n"),
     ],
 )
-def test_a_fault_is_one_message_and_a_code(here: Here, how: str, code: int, message: str):
-    ended = here("fail", how)
+def test_a_fault_is_one_message_and_a_code(in_process: Here, how: str, code: int, message: str):
+    ended = in_process("fail", how)
     assert (ended.returncode, ended.stderr, ended.stdout) == (code, message, "")
 
 
@@ -109,8 +109,8 @@ def test_an_interrupt_is_130_and_says_what_is_kept():
     [["fail"], ["fail", "not", "--colour"], ["nonsense"], ["--nonsense"], []],
     ids=["missing argument", "unknown option", "unknown command", "unknown global option", "none"],
 )
-def test_wrong_usage_is_2(here: Here, arguments: list[str]):
-    ended = here(*arguments)
+def test_wrong_usage_is_2(in_process: Here, arguments: list[str]):
+    ended = in_process(*arguments)
     assert ended.returncode == 2
     assert "Usage: totune" in ended.stderr + ended.stdout
     assert "Traceback" not in ended.stderr
@@ -125,14 +125,14 @@ def test_wrong_usage_is_2(here: Here, arguments: list[str]):
     ],
 )
 def test_debug_shows_the_traceback(
-    here: Here,
+    in_process: Here,
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
     environment: dict[str, str],
 ):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    ended = here(*arguments)
+    ended = in_process(*arguments)
     assert ended.returncode == 1
     assert "Traceback" in ended.stderr
     assert ended.stderr.endswith("error: KeyError: 'lost'\n")
@@ -152,8 +152,8 @@ def test_a_terminal_without_unicode_gets_a_substitute():
     assert (ended.returncode, ended.stdout) == (0, "done ?\n")
 
 
-def test_the_version_is_the_packages(here: Here):
-    assert here("--version").stdout == f"totune {totune.__version__}\n"
+def test_the_version_is_the_packages(in_process: Here):
+    assert in_process("--version").stdout == f"totune {totune.__version__}\n"
 
 
 def test_python_m_totune_is_the_command_line():

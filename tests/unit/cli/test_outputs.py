@@ -244,8 +244,8 @@ def test_findings_replace_findings_alone() -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_predictions_replace_predictions_alone(model: Path) -> None:
-    predict = ("predict", model, "new.csv", "--output")
+def test_predictions_replace_predictions_alone(tfidf_model: Path) -> None:
+    predict = ("predict", tfidf_model, "new.csv", "--output")
     write(Path("new.csv"), "review\na joy\n")
     Path("link.csv").symlink_to("new.csv")
     for output in ("new.csv", "./new.csv", "link.csv"):

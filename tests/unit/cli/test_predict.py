@@ -17,7 +17,7 @@ from totune.errors import ConfigError, DataError, ModelError
 
 
 @pytest.fixture
-def texts(tmp_path: Path) -> Path:
+def unlabelled_file(tmp_path: Path) -> Path:
     path = tmp_path / "new.csv"
     path.write_text("id,review\n1,what a joy\n2,\n3,such a dull bore\n", encoding="utf-8")
     return path
@@ -28,24 +28,26 @@ def predict(*arguments: object) -> str:
     return CliRunner().invoke(app, words, catch_exceptions=False).stdout
 
 
-def test_every_row_gets_a_prediction_in_order(model: Path, texts: Path):
-    rows = list(csv.DictReader(predict(model, texts).splitlines()))
+def test_every_row_gets_a_prediction_in_order(tfidf_model: Path, unlabelled_file: Path):
+    rows = list(csv.DictReader(predict(tfidf_model, unlabelled_file).splitlines()))
     assert [row["prediction"] for row in rows][::2] == ["pos", "neg"]
     assert len(rows) == 3
     assert all(0.5 <= float(row["probability"]) <= 1 for row in rows)
 
 
-def test_json_holds_the_predictions(model: Path, texts: Path):
-    facts = json.loads(predict(model, texts, "--json"))
+def test_json_holds_the_predictions(tfidf_model: Path, unlabelled_file: Path):
+    facts = json.loads(predict(tfidf_model, unlabelled_file, "--json"))
     assert facts["rows"] == 3
     assert facts["predictions"][0]["prediction"] == "pos"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
-def test_a_file_gets_what_the_screen_would(model: Path, texts: Path, tmp_path: Path, suffix: str):
+def test_a_file_gets_what_the_screen_would(
+    tfidf_model: Path, unlabelled_file: Path, tmp_path: Path, suffix: str
+):
     output = tmp_path / f"out{suffix}"
-    assert predict(model, texts, "--output", output) == ""
-    rows = json.loads(predict(model, texts, "--json"))["predictions"]
+    assert predict(tfidf_model, unlabelled_file, "--output", output) == ""
+    rows = json.loads(predict(tfidf_model, unlabelled_file, "--json"))["predictions"]
     assert output.read_text(encoding="utf-8") == as_text(rows, suffix)
 
 
@@ -70,23 +72,23 @@ def test_an_unknown_format_is_refused_before_anything_is_read(tmp_path: Path):
         predict("nowhere", "nothing", "--output", tmp_path / "out.cvs")
 
 
-def test_a_folder_without_a_model_is_named(tmp_path: Path, texts: Path):
+def test_a_folder_without_a_model_is_named(tmp_path: Path, unlabelled_file: Path):
     with pytest.raises(ModelError, match="holds no model"):
-        predict(tmp_path, texts)
+        predict(tmp_path, unlabelled_file)
 
 
-def test_a_missing_column_is_named(model: Path, tmp_path: Path):
+def test_a_missing_column_is_named(tfidf_model: Path, tmp_path: Path):
     path = tmp_path / "other.csv"
     path.write_text("id,reviews\n1,a joy\n", encoding="utf-8")
     with pytest.raises(DataError, match="reviews"):
-        predict(model, path)
+        predict(tfidf_model, path)
 
 
 @pytest.mark.parametrize("column", ["reviews", "2"])
-def test_a_column_of_another_name_can_be_named(model: Path, tmp_path: Path, column: str):
+def test_a_column_of_another_name_can_be_named(tfidf_model: Path, tmp_path: Path, column: str):
     path = tmp_path / "other.csv"
     path.write_text("id,reviews\n1,a joy\n2,a bore\n", encoding="utf-8")
-    rows = list(csv.DictReader(predict(model, path, "--text", column).splitlines()))
+    rows = list(csv.DictReader(predict(tfidf_model, path, "--text", column).splitlines()))
     assert [row["prediction"] for row in rows] == ["pos", "neg"]
 
 
@@ -135,6 +137,6 @@ def test_a_folder_is_no_output(tmp_path: Path):
         predict("nowhere", "nothing", "--output", tmp_path / "out.csv")
 
 
-def test_columns_are_for_models_that_tag(model: Path, texts: Path, tmp_path: Path):
+def test_columns_are_for_models_that_tag(tfidf_model: Path, unlabelled_file: Path, tmp_path: Path):
     with pytest.raises(ConfigError, match=r"\.conll is for models that tag words"):
-        predict(model, texts, "--output", tmp_path / "x.conll")
+        predict(tfidf_model, unlabelled_file, "--output", tmp_path / "x.conll")

@@ -32,7 +32,7 @@ def split(start: int, stop: int, hidden: bool = False) -> datasets.Dataset:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+def hub_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     """The arguments of every call of a `datasets.load_dataset` that knows one dataset."""
     calls: list[tuple[Any, ...]] = []
 
@@ -48,9 +48,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     return calls
 
 
-def test_splits_and_class_names(asked: list[tuple[Any, ...]]) -> None:
+def test_splits_and_class_names(hub_calls: list[tuple[Any, ...]]) -> None:
     data = load_dataset("hub:owner/tiny")
-    assert asked == [("owner/tiny", None)]
+    assert hub_calls == [("owner/tiny", None)]
     assert (data.columns.text, data.columns.pair) == ("premise", "hypothesis")
     assert [len(part) for part in data.splits().values()] == [36, 10, 4]
     assert set(data.train.labels or ()) == {"entailment", "neutral"}
@@ -67,22 +67,24 @@ def test_splits_and_class_names(asked: list[tuple[Any, ...]]) -> None:
     ],
 )
 def test_configurations(
-    asked: list[tuple[Any, ...]], reference: str, calls: list[tuple[Any, ...]]
+    hub_calls: list[tuple[Any, ...]], reference: str, calls: list[tuple[Any, ...]]
 ) -> None:
     load_dataset(reference)
-    assert asked == calls
+    assert hub_calls == calls
 
 
-def test_what_the_library_says_is_told(asked: list[tuple[Any, ...]]) -> None:
+def test_what_the_library_says_is_told(hub_calls: list[tuple[Any, ...]]) -> None:
     with pytest.raises(DataError, match="hub:nothing cannot be loaded: Dataset 'nothing' doesn't"):
         load_dataset("hub:nothing")
 
 
 @pytest.mark.parametrize("reference", ["hub:", "hub:a//b", "hub:a/b/c/d"])
-def test_a_malformed_name_is_not_asked_for(asked: list[tuple[Any, ...]], reference: str) -> None:
+def test_a_malformed_name_is_not_asked_for(
+    hub_calls: list[tuple[Any, ...]], reference: str
+) -> None:
     with pytest.raises(DataError, match="is no dataset name"):
         load_dataset(reference)
-    assert asked == []
+    assert hub_calls == []
 
 
 def test_a_dataset_needs_a_train_split(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ each_case = pytest.mark.parametrize(
 
 
 @pytest.fixture
-def batch() -> Batch:
+def adapted_batch() -> Batch:
     return batch_of([5, 9, 7])
 
 
@@ -112,54 +112,54 @@ def test_it_is_the_formula(activation: str, function) -> None:
 
 @each_case
 def test_with_zero_up_projections_the_encoder_is_as_before(
-    name: str, placement: str, batch: Batch
+    name: str, placement: str, adapted_batch: Batch
 ) -> None:
     encoder = tiny_encoder(name)
-    plain = states_of(encoder, batch)
+    plain = states_of(encoder, adapted_batch)
     adapters = insert(encoder, placement=placement)
     with torch.no_grad():
         for own, parameter in adapters.state_dict().items():
             if ".up." in own:
                 parameter.zero_()
-    assert torch.equal(states_of(encoder, batch), plain)
+    assert torch.equal(states_of(encoder, adapted_batch), plain)
 
 
 @all_cases
 def test_every_layer_changes_and_is_restored_to_the_bit(
-    name: str, placement: str, batch: Batch
+    name: str, placement: str, adapted_batch: Batch
 ) -> None:
     encoder = tiny_encoder(name)
-    plain, names = states_of(encoder, batch), list(encoder.state_dict())
+    plain, names = states_of(encoder, adapted_batch), list(encoder.state_dict())
     adapters = insert(encoder, placement=placement)
     assert encoder.inserted is adapters
-    changed = states_of(encoder, batch)
+    changed = states_of(encoder, adapted_batch)
     assert torch.equal(changed[0], plain[0])
     assert all(not torch.allclose(changed[d], plain[d], atol=1e-3) for d in range(1, LAYERS + 1))
     adapters.remove()
     assert encoder.inserted is None
     assert list(encoder.state_dict()) == names
-    assert torch.equal(states_of(encoder, batch), plain)
+    assert torch.equal(states_of(encoder, adapted_batch), plain)
 
 
 @each_case
 def test_starting_from_any_block_gives_the_same_top(
-    name: str, placement: str, batch: Batch
+    name: str, placement: str, adapted_batch: Batch
 ) -> None:
     encoder = tiny_encoder(name)
     insert(encoder, sharing_for(name), placement)
-    states = states_of(encoder, batch)
+    states = states_of(encoder, adapted_batch)
     for depth in range(LAYERS + 1):
         with torch.no_grad():
-            top = encoder.encode(batch, Cached(depth, states[depth]))[LAYERS]
+            top = encoder.encode(adapted_batch, Cached(depth, states[depth]))[LAYERS]
         torch.testing.assert_close(top, states[-1], atol=1e-5, rtol=0)
 
 
 @each_case
-def test_gradients_reach_every_adapter(name: str, placement: str, batch: Batch) -> None:
+def test_gradients_reach_every_adapter(name: str, placement: str, adapted_batch: Batch) -> None:
     encoder = tiny_encoder(name).train()
     adapters = insert(encoder, placement=placement)
     encoder.prepare_training(torch.device("cpu"))
-    encoder.encode(batch)[LAYERS].sin().sum().backward()
+    encoder.encode(adapted_batch)[LAYERS].sin().sum().backward()
     for own, parameter in zip(adapters.state_dict(), adapters.parameters(), strict=True):
         assert parameter.grad is not None, own
         assert parameter.grad.any(), own
@@ -179,27 +179,29 @@ def test_they_are_in_the_blocks_and_nowhere_else(name: str, placement: str) -> N
 
 
 @each_case
-def test_the_first_token_alone_is_the_same(name: str, placement: str, batch: Batch) -> None:
+def test_the_first_token_alone_is_the_same(name: str, placement: str, adapted_batch: Batch) -> None:
     encoder = tiny_encoder(name)
     insert(encoder, placement=placement)
-    whole = states_of(encoder, batch)[-1]
+    whole = states_of(encoder, adapted_batch)[-1]
     encoder.read_first_token_only()
     with torch.no_grad():
-        top = encoder.encode(batch)[LAYERS]
+        top = encoder.encode(adapted_batch)[LAYERS]
     assert (top.shape[1] == 1) == (encoder.kind in FIRST_TOKEN_TYPES)
     torch.testing.assert_close(top[:, 0], whole[:, 0], atol=1e-5, rtol=0)
 
 
 @each_case
-def test_removed_is_as_if_their_output_were_zero(name: str, placement: str, batch: Batch) -> None:
+def test_removed_is_as_if_their_output_were_zero(
+    name: str, placement: str, adapted_batch: Batch
+) -> None:
     encoder = tiny_encoder(name)
     adapters = insert(encoder, placement=placement)
     # Of the four layers of either ALBERT two, or all, share their adapters.
     first, last = (1, LAYERS) if name == "albert-one-group" else (3, 4)
-    with_all = states_of(encoder, batch)
+    with_all = states_of(encoder, adapted_batch)
     with adapters.removed(first, last):
-        without = states_of(encoder, batch)
-    assert torch.equal(states_of(encoder, batch), with_all)
+        without = states_of(encoder, adapted_batch)
+    assert torch.equal(states_of(encoder, adapted_batch), with_all)
     assert not torch.allclose(without[-1], with_all[-1], atol=1e-3)
     inserted = {id(p) for p in adapters.parameters()}
     with torch.no_grad():
@@ -207,22 +209,22 @@ def test_removed_is_as_if_their_output_were_zero(name: str, placement: str, batc
             for own, parameter in encoder.block_parameters(depth):
                 if id(parameter) in inserted and ".up." in own:
                     parameter.zero_()
-    assert torch.equal(states_of(encoder, batch), without)
+    assert torch.equal(states_of(encoder, adapted_batch), without)
 
 
 @each_case
-def test_a_copy_has_its_own(name: str, placement: str, batch: Batch) -> None:
+def test_a_copy_has_its_own(name: str, placement: str, adapted_batch: Batch) -> None:
     encoder = tiny_encoder(name)
-    plain = states_of(encoder, batch)
+    plain = states_of(encoder, adapted_batch)
     insert(encoder, sharing_for(name), placement)
     twin = copy.deepcopy(encoder)
     assert isinstance(twin.inserted, Adapters)
     assert {id(p) for p in twin.inserted.parameters()} <= {id(p) for p in twin.parameters()}
-    before = states_of(encoder, batch)
-    assert torch.equal(states_of(twin, batch), before)
+    before = states_of(encoder, adapted_batch)
+    assert torch.equal(states_of(twin, adapted_batch), before)
     twin.inserted.remove()
-    assert torch.equal(states_of(twin, batch), plain)
-    assert torch.equal(states_of(encoder, batch), before)
+    assert torch.equal(states_of(twin, adapted_batch), plain)
+    assert torch.equal(states_of(encoder, adapted_batch), before)
     assert encoder.inserted is not None
 
 
@@ -236,12 +238,12 @@ def test_they_can_be_planned_without_memory(name: str) -> None:
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
-def test_they_train_under_autocast(placement: str, batch: Batch) -> None:
+def test_they_train_under_autocast(placement: str, adapted_batch: Batch) -> None:
     encoder = tiny_encoder("bert").train()
     adapters = insert(encoder, placement=placement)
     encoder.prepare_training(torch.device("cpu"))
     with torch.autocast("cpu", torch.bfloat16):
-        top = encoder.encode(batch)[LAYERS]
+        top = encoder.encode(adapted_batch)[LAYERS]
     top.float().sin().sum().backward()
     for parameter in adapters.parameters():
         assert parameter.grad is not None
@@ -249,15 +251,15 @@ def test_they_train_under_autocast(placement: str, batch: Batch) -> None:
         assert parameter.grad.any()
 
 
-def test_dropout_can_be_replaced_in_between(batch: Batch) -> None:
+def test_dropout_can_be_replaced_in_between(adapted_batch: Batch) -> None:
     encoder = tiny_encoder("bert")
-    plain = states_of(encoder, batch)
+    plain = states_of(encoder, adapted_batch)
     adapters = insert(encoder)
     encoder.prepare_training(torch.device("cpu"))
     adapters.remove()
     dropout = encoder.layer(1).get_submodule("output.dropout")
     assert isinstance(dropout, FastDropout)
-    torch.testing.assert_close(states_of(encoder, batch), plain)
+    torch.testing.assert_close(states_of(encoder, adapted_batch), plain)
 
 
 # Sharing
@@ -290,7 +292,7 @@ def test_pfeiffer_has_one_in_each_layer(sharing: str) -> None:
     assert names == [(None, f"layer.{depth}") for depth in (1, 2, 3, 4)]
 
 
-def test_equal_names_are_one_module(batch: Batch) -> None:
+def test_equal_names_are_one_module(adapted_batch: Batch) -> None:
     encoder = tiny_encoder("bert")
     adapters = insert(encoder, ["a", None, ["b", "a"], [None, "b"]])
     assert list(adapters.state_dict())[::4] == ["a.down.weight", "b.down.weight"]
@@ -300,15 +302,15 @@ def test_equal_names_are_one_module(batch: Batch) -> None:
     assert type(encoder.layer(2).get_submodule("output.dropout")) is nn.Dropout
 
 
-def test_layers_below_the_lowest_adapter_stay_a_frozen_prefix(batch: Batch) -> None:
+def test_layers_below_the_lowest_adapter_stay_a_frozen_prefix(adapted_batch: Batch) -> None:
     encoder = tiny_encoder("bert")
-    plain = states_of(encoder, batch)
+    plain = states_of(encoder, adapted_batch)
     adapters = insert(encoder, [None, None, "a", "a"])
     encoder.requires_grad_(False)
     for parameter in adapters.parameters():
         parameter.requires_grad_(True)
     assert encoder.frozen_depth() == 2
-    assert torch.equal(states_of(encoder, batch)[:3], plain[:3])
+    assert torch.equal(states_of(encoder, adapted_batch)[:3], plain[:3])
 
 
 def test_layers_that_share_weights_share_adapters() -> None:
@@ -324,35 +326,37 @@ def test_layers_that_share_weights_share_adapters() -> None:
 
 
 @pytest.mark.parametrize("sharing", ["every-2", "every-4", ["a", "a", "b", "b"]])
-def test_maps_that_agree_with_shared_weights_are_taken(sharing: object, batch: Batch) -> None:
+def test_maps_that_agree_with_shared_weights_are_taken(
+    sharing: object, adapted_batch: Batch
+) -> None:
     encoder = tiny_encoder("albert")
-    plain = states_of(encoder, batch)
+    plain = states_of(encoder, adapted_batch)
     insert(encoder, sharing)
-    assert not torch.allclose(states_of(encoder, batch)[1:], plain[1:], atol=1e-3)
+    assert not torch.allclose(states_of(encoder, adapted_batch)[1:], plain[1:], atol=1e-3)
 
 
-def test_removing_some_layers_of_a_shared_adapter(batch: Batch) -> None:
+def test_removing_some_layers_of_a_shared_adapter(adapted_batch: Batch) -> None:
     encoder = tiny_encoder("bert")
     adapters = insert(encoder, "every-4")
-    with_all = states_of(encoder, batch)
+    with_all = states_of(encoder, adapted_batch)
     with adapters.removed(2, 3), adapters.removed(2, 2):
-        without = states_of(encoder, batch)
+        without = states_of(encoder, adapted_batch)
         plain = tiny_encoder("bert")
         with torch.no_grad():
-            expected = plain.encode(batch, Cached(1, with_all[1]))
+            expected = plain.encode(adapted_batch, Cached(1, with_all[1]))
     assert torch.equal(without[1], with_all[1])
     torch.testing.assert_close(without[3], expected[3], atol=1e-5, rtol=0)
     assert not torch.allclose(without[4], expected[4], atol=1e-3)
-    assert torch.equal(states_of(encoder, batch), with_all)
+    assert torch.equal(states_of(encoder, adapted_batch), with_all)
 
 
-def test_adapters_come_back_after_a_fault(batch: Batch) -> None:
+def test_adapters_come_back_after_a_fault(adapted_batch: Batch) -> None:
     encoder = tiny_encoder("bert")
     adapters = insert(encoder)
-    with_all = states_of(encoder, batch)
+    with_all = states_of(encoder, adapted_batch)
     with pytest.raises(RuntimeError), adapters.removed(1, 4):
         raise RuntimeError
-    assert torch.equal(states_of(encoder, batch), with_all)
+    assert torch.equal(states_of(encoder, adapted_batch), with_all)
 
 
 # What is refused
@@ -372,17 +376,17 @@ def test_adapters_come_back_after_a_fault(batch: Batch) -> None:
     ],
 )
 def test_what_does_not_fit_the_encoder_is_refused(
-    name: str, sharing: object, placement: str, said: list[str], batch: Batch
+    name: str, sharing: object, placement: str, said: list[str], adapted_batch: Batch
 ) -> None:
     encoder = tiny_encoder(name)
-    plain = states_of(encoder, batch)
+    plain = states_of(encoder, adapted_batch)
     with pytest.raises(ConfigError) as caught:
         insert_adapters(encoder, config_of(sharing, placement))
     assert len(caught.value.faults) == 1
     for text in said:
         assert text in str(caught.value)
     assert encoder.inserted is None
-    assert torch.equal(states_of(encoder, batch), plain)
+    assert torch.equal(states_of(encoder, adapted_batch), plain)
 
 
 def test_groups_of_several_albert_layers_are_refused() -> None:
@@ -436,13 +440,13 @@ def test_removed_refuses_layers_that_are_not_there(first: int, last: int) -> Non
         pass
 
 
-def test_removed_refuses_a_part_of_layers_that_share_weights(batch: Batch) -> None:
+def test_removed_refuses_a_part_of_layers_that_share_weights(adapted_batch: Batch) -> None:
     encoder = tiny_encoder("albert")
     adapters = insert(encoder)
-    with_all = states_of(encoder, batch)
+    with_all = states_of(encoder, adapted_batch)
     with pytest.raises(ConfigError, match=r"layers 3\.\.4 share"), adapters.removed(1, 3):
         pass
-    assert torch.equal(states_of(encoder, batch), with_all)
+    assert torch.equal(states_of(encoder, adapted_batch), with_all)
 
 
 def test_merging_is_refused() -> None:
@@ -454,7 +458,9 @@ def test_merging_is_refused() -> None:
 
 
 @pytest.mark.parametrize("sharing", [*SHARINGS, ["a", None, ["b", "a"], [None, "b"]]])
-def test_configuration_and_weights_make_the_same_again(sharing: object, batch: Batch) -> None:
+def test_configuration_and_weights_make_the_same_again(
+    sharing: object, adapted_batch: Batch
+) -> None:
     encoder = tiny_encoder("bert")
     adapters = insert(encoder, sharing)
     config = json.loads(json.dumps(adapters.config()))
@@ -462,11 +468,11 @@ def test_configuration_and_weights_make_the_same_again(sharing: object, batch: B
     assert (config["kind"], config["hidden_size"]) == ("bottleneck", WIDTH)
     twin = tiny_encoder("bert")
     again = insert_adapters(twin, AdapterConfig.from_json(config))
-    assert not torch.equal(states_of(twin, batch), states_of(encoder, batch))
+    assert not torch.equal(states_of(twin, adapted_batch), states_of(encoder, adapted_batch))
     weights = adapters.state_dict()
     assert len({weight.data_ptr() for weight in weights.values()}) == len(weights)
     again.load_state_dict(weights)
-    assert torch.equal(states_of(twin, batch), states_of(encoder, batch))
+    assert torch.equal(states_of(twin, adapted_batch), states_of(encoder, adapted_batch))
 
 
 def test_weights_that_do_not_fit_are_refused_and_leave_all_as_it_was() -> None:

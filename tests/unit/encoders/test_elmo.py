@@ -175,17 +175,12 @@ def batch_of(rows: list[list[str]], vocabulary: Vocabulary, padded_to: int | Non
 
 
 @pytest.fixture
-def vocabulary() -> Vocabulary:
-    return Vocabulary()
-
-
-@pytest.fixture
-def encoder(vocabulary: Vocabulary) -> ElmoEncoder:
+def elmo(vocabulary: Vocabulary) -> ElmoEncoder:
     return encoder_of(OPTIONS, official_arrays(OPTIONS), vocabulary)
 
 
 @pytest.fixture
-def batch(vocabulary: Vocabulary) -> Batch:
+def elmo_batch(vocabulary: Vocabulary) -> Batch:
     return batch_of(SENTENCES, vocabulary)
 
 
@@ -245,31 +240,31 @@ def test_the_clips_of_these_tests_fire(vocabulary: Vocabulary) -> None:
     assert max(np.abs(c).max() for way in states for _, c in way) == OPTIONS.cell_clip
 
 
-def test_state_is_kept_between_calls(encoder: ElmoEncoder, vocabulary: Vocabulary) -> None:
+def test_state_is_kept_between_calls(elmo: ElmoEncoder, vocabulary: Vocabulary) -> None:
     arrays = official_arrays(OPTIONS)
     streams = [[["a", "b"], ["c"], ["d", "e", "f"]], [["x"], ["y", "a", "b"], ["z", "z"]]]
-    encoder.stateful = True
+    elmo.stateful = True
     for _ in range(2):
         states = [zero_states(OPTIONS) for _ in streams]
         for at in range(3):
             rows = [stream[at] for stream in streams]
             with torch.no_grad():
-                stack = encoder.encode(batch_of(rows, vocabulary))
+                stack = elmo.encode(batch_of(rows, vocabulary))
             for row, words in enumerate(rows):
                 expected = expected_layers(words, OPTIONS, arrays, states[row])
                 for depth, found in enumerate(stack.states):
                     own = found[row, : len(words)].numpy()
                     np.testing.assert_allclose(own, expected[depth], atol=1e-12)
-        encoder.reset_state()
+        elmo.reset_state()
 
 
-def test_what_a_stateful_encoder_refuses(encoder: ElmoEncoder, batch: Batch) -> None:
-    encoder.stateful = True
-    top = encoder.encode(batch).top
+def test_what_a_stateful_encoder_refuses(elmo: ElmoEncoder, elmo_batch: Batch) -> None:
+    elmo.stateful = True
+    top = elmo.encode(elmo_batch).top
     with pytest.raises(ValueError, match="same number of rows"):
-        encoder.encode(batch_of([["a"]], Vocabulary()))
+        elmo.encode(batch_of([["a"]], Vocabulary()))
     with pytest.raises(ValueError, match="cannot start"):
-        encoder.encode(batch, Cached(1, top))
+        elmo.encode(elmo_batch, Cached(1, top))
 
 
 def plain_layer(tokens: Tensor, steps: Steps, state: State, weights: Weights, rule: Rule) -> Tensor:
@@ -340,36 +335,36 @@ def test_without_clips_it_is_the_frameworks_own_lstm() -> None:
             torch.testing.assert_close(found[row, :length, half], expected, atol=1e-12, rtol=0)
 
 
-def test_every_start_and_stop(encoder: ElmoEncoder, batch: Batch) -> None:
-    real = batch.attention_mask.bool()
+def test_every_start_and_stop(elmo: ElmoEncoder, elmo_batch: Batch) -> None:
+    real = elmo_batch.attention_mask.bool()
     with torch.no_grad():
-        states = encoder.encode(batch).states
+        states = elmo.encode(elmo_batch).states
         for stop in range(4):
-            whole = encoder.encode(batch, stop=stop)
+            whole = elmo.encode(elmo_batch, stop=stop)
             assert (whole.first, whole.last) == (0, stop)
             torch.testing.assert_close(whole.top, states[stop], atol=1e-12, rtol=0)
             for start in range(stop + 1):
                 noise = torch.randn_like(states[start]).masked_fill(real.unsqueeze(-1), 0.0)
-                part = encoder.encode(batch, Cached(start, states[start] + noise), stop)
+                part = elmo.encode(elmo_batch, Cached(start, states[start] + noise), stop)
                 assert (part.first, part.last) == (start, stop)
                 torch.testing.assert_close(part.top[real], states[stop][real], atol=1e-12, rtol=0)
 
 
-def test_impossible_depths_are_refused(encoder: ElmoEncoder, batch: Batch) -> None:
+def test_impossible_depths_are_refused(elmo: ElmoEncoder, elmo_batch: Batch) -> None:
     states = torch.zeros(3, 6, 6)
     for start, stop in ((Cached(3, states), 2), (None, 4), (None, -1)):
         with pytest.raises(ValueError, match="cannot run"):
-            encoder.encode(batch, start, stop)
+            elmo.encode(elmo_batch, start, stop)
 
 
 def test_padding_and_company_change_nothing(
-    encoder: ElmoEncoder, batch: Batch, vocabulary: Vocabulary
+    elmo: ElmoEncoder, elmo_batch: Batch, vocabulary: Vocabulary
 ) -> None:
     with torch.no_grad():
-        together = encoder.encode(batch).states
-        padded = encoder.encode(batch_of(SENTENCES, vocabulary, padded_to=9)).states
-        turned = encoder.encode(batch_of(SENTENCES[::-1], vocabulary)).states
-        alone = [encoder.encode(batch_of([words], vocabulary)).states for words in SENTENCES]
+        together = elmo.encode(elmo_batch).states
+        padded = elmo.encode(batch_of(SENTENCES, vocabulary, padded_to=9)).states
+        turned = elmo.encode(batch_of(SENTENCES[::-1], vocabulary)).states
+        alone = [elmo.encode(batch_of([words], vocabulary)).states for words in SENTENCES]
     for depth in range(4):
         assert not padded[depth][:, 6:].any()
         for row, words in enumerate(SENTENCES):
@@ -378,116 +373,116 @@ def test_padding_and_company_change_nothing(
                 torch.testing.assert_close(other[: len(words)], own, atol=1e-12, rtol=0)
 
 
-def test_gradients_reach_every_parameter(encoder: ElmoEncoder, batch: Batch) -> None:
-    top = encoder.encode(batch).top
+def test_gradients_reach_every_parameter(elmo: ElmoEncoder, elmo_batch: Batch) -> None:
+    top = elmo.encode(elmo_batch).top
     (top * torch.randn_like(top)).sum().backward()
-    for name, parameter in encoder.named_parameters():
+    for name, parameter in elmo.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
 
 
 def test_gradients_agree_with_and_without_a_cached_start(
-    encoder: ElmoEncoder, batch: Batch
+    elmo: ElmoEncoder, elmo_batch: Batch
 ) -> None:
     for depth in (0, 1):
-        for _, parameter in encoder.block_parameters(depth):
+        for _, parameter in elmo.block_parameters(depth):
             parameter.requires_grad_(False)
-    assert encoder.frozen_depth() == 1
-    trained = [parameter for parameter in encoder.parameters() if parameter.requires_grad]
+    assert elmo.frozen_depth() == 1
+    trained = [parameter for parameter in elmo.parameters() if parameter.requires_grad]
     with torch.no_grad():
-        start = Cached(1, encoder.encode(batch, stop=1).top)
+        start = Cached(1, elmo.encode(elmo_batch, stop=1).top)
     weighting = torch.randn_like(start.states)
     gradients = [
-        torch.autograd.grad((encoder.encode(batch, given).top * weighting).sum(), trained)
+        torch.autograd.grad((elmo.encode(elmo_batch, given).top * weighting).sum(), trained)
         for given in (None, start)
     ]
     for whole, cached in zip(*gradients, strict=True):
         torch.testing.assert_close(whole, cached, atol=1e-12, rtol=0)
 
 
-def test_nothing_below_a_cached_start_gets_a_gradient(encoder: ElmoEncoder, batch: Batch) -> None:
+def test_nothing_below_a_cached_start_gets_a_gradient(elmo: ElmoEncoder, elmo_batch: Batch) -> None:
     with torch.no_grad():
-        start = Cached(2, encoder.encode(batch, stop=2).top)
-    encoder.encode(batch, start).top.sum().backward()
-    reached = {name for name, p in encoder.named_parameters() if p.grad is not None}
-    assert reached == {name for name, _ in encoder.block_parameters(3)}
+        start = Cached(2, elmo.encode(elmo_batch, stop=2).top)
+    elmo.encode(elmo_batch, start).top.sum().backward()
+    reached = {name for name, p in elmo.named_parameters() if p.grad is not None}
+    assert reached == {name for name, _ in elmo.block_parameters(3)}
 
 
-def test_blocks_hold_every_parameter_once(encoder: ElmoEncoder) -> None:
-    listed = [pair for depth in range(4) for pair in encoder.block_parameters(depth)]
-    own = dict(encoder.named_parameters())
+def test_blocks_hold_every_parameter_once(elmo: ElmoEncoder) -> None:
+    listed = [pair for depth in range(4) for pair in elmo.block_parameters(depth)]
+    own = dict(elmo.named_parameters())
     assert sorted(name for name, _ in listed) == sorted(own)
     assert all(own[name] is parameter for name, parameter in listed)
-    assert (encoder.width, encoder.depth, encoder.pooler) == (6, 3, None)
+    assert (elmo.width, elmo.depth, elmo.pooler) == (6, 3, None)
 
 
-def test_autocast_keeps_recurrences_exact(encoder: ElmoEncoder, batch: Batch) -> None:
-    encoder.float()
+def test_autocast_keeps_recurrences_exact(elmo: ElmoEncoder, elmo_batch: Batch) -> None:
+    elmo.float()
     with torch.no_grad():
-        exact = encoder.encode(batch)
+        exact = elmo.encode(elmo_batch)
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            rough = encoder.encode(batch)
-            top = encoder.encode(batch, Cached(0, exact[0])).top
+            rough = elmo.encode(elmo_batch)
+            top = elmo.encode(elmo_batch, Cached(0, exact[0])).top
     assert rough.top.dtype == torch.float32
     torch.testing.assert_close(top, exact.top, atol=0.02, rtol=0)  # the markers' vectors differ
-    real = batch.attention_mask.bool()
+    real = elmo_batch.attention_mask.bool()
     alike = torch.cosine_similarity(rough.top[real], exact.top[real], dim=-1)
     assert alike.min() > 0.98
 
 
 def test_training_under_autocast_gives_float32_gradients(
-    encoder: ElmoEncoder, batch: Batch
+    elmo: ElmoEncoder, elmo_batch: Batch
 ) -> None:
-    encoder.float()
+    elmo.float()
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        encoder.encode(batch).top.sum().backward()
-    for name, parameter in encoder.named_parameters():
+        elmo.encode(elmo_batch).top.sum().backward()
+    for name, parameter in elmo.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.dtype == torch.float32, name
 
 
-def test_a_start_in_lower_precision_is_converted(encoder: ElmoEncoder, batch: Batch) -> None:
-    encoder.float()
+def test_a_start_in_lower_precision_is_converted(elmo: ElmoEncoder, elmo_batch: Batch) -> None:
+    elmo.float()
     with torch.no_grad():
-        stack = encoder.encode(batch)
-        restarted = encoder.encode(batch, Cached(2, stack[2].bfloat16()))
+        stack = elmo.encode(elmo_batch)
+        restarted = elmo.encode(elmo_batch, Cached(2, stack[2].bfloat16()))
     assert restarted[2].dtype == restarted.top.dtype == torch.float32
     torch.testing.assert_close(restarted.top, stack.top, atol=0.05, rtol=0.05)
 
 
-def test_copies_know_later_words(encoder: ElmoEncoder, vocabulary: Vocabulary) -> None:
-    twin = copy.deepcopy(encoder)
+def test_copies_know_later_words(elmo: ElmoEncoder, vocabulary: Vocabulary) -> None:
+    twin = copy.deepcopy(elmo)
     later = batch_of([["unheard-of"]], vocabulary)
     with torch.no_grad():
-        assert torch.equal(twin.encode(later).top, encoder.encode(later).top)
+        assert torch.equal(twin.encode(later).top, elmo.encode(later).top)
         next(iter(twin.parameters())).add_(1.0)
-        assert not torch.equal(twin.encode(later).top, encoder.encode(later).top)
+        assert not torch.equal(twin.encode(later).top, elmo.encode(later).top)
 
 
-def test_fingerprints_follow_weights_and_options(encoder: ElmoEncoder) -> None:
-    before, prefix = encoder.fingerprint(), prefix_fingerprint(encoder, 1)
-    assert copy.deepcopy(encoder).fingerprint() == before
+def test_fingerprints_follow_weights_and_options(elmo: ElmoEncoder) -> None:
+    before, prefix = elmo.fingerprint(), prefix_fingerprint(elmo, 1)
+    assert copy.deepcopy(elmo).fingerprint() == before
     other = ElmoEncoder(replace(OPTIONS, cell_clip=0.6), Vocabulary()).double()
-    other.load_state_dict(encoder.state_dict())
+    other.load_state_dict(elmo.state_dict())
     assert other.fingerprint() != before
     assert prefix_fingerprint(other, 1) != prefix
     with torch.no_grad():
-        encoder.layers[2].bias[0, 0] += 1e-3
-    assert encoder.fingerprint() != before
-    assert prefix_fingerprint(encoder, 1) == prefix
+        elmo.layers[2].bias[0, 0] += 1e-3
+    assert elmo.fingerprint() != before
+    assert prefix_fingerprint(elmo, 1) == prefix
 
 
-def test_saved_and_loaded(encoder: ElmoEncoder, tmp_path: Path) -> None:
-    encoder.float()
-    encoder.save(tmp_path)
+def test_saved_and_loaded(elmo: ElmoEncoder, tmp_path: Path) -> None:
+    elmo.float()
+    elmo.save(tmp_path)
     assert holds_elmo(tmp_path)
     again, tokenizer = load_elmo(tmp_path)
     assert again.options == OPTIONS
-    assert again.fingerprint() == encoder.fingerprint()
+    assert again.fingerprint() == elmo.fingerprint()
     assert not again.training
     with torch.no_grad():
         first = again.encode(batch_of(SENTENCES, tokenizer.vocabulary)).top
-        second = encoder.encode(batch_of(SENTENCES, encoder._characters._vocabulary)).top
+        second = elmo.encode(batch_of(SENTENCES, elmo._characters._vocabulary)).top
     assert torch.equal(first, second)
     other, _ = load_elmo(tmp_path, random_weights=True)
     assert other.fingerprint() != again.fingerprint()
@@ -582,8 +577,8 @@ def test_a_missing_h5py_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         load_elmo(tmp_path)
 
 
-def test_faults_of_our_own_files(encoder: ElmoEncoder, tmp_path: Path) -> None:
-    encoder.save(tmp_path)
+def test_faults_of_our_own_files(elmo: ElmoEncoder, tmp_path: Path) -> None:
+    elmo.save(tmp_path)
     config, weights = tmp_path / "config.json", tmp_path / "model.safetensors"
     text = config.read_text(encoding="utf-8")
     config.write_text(text.replace('"n_layers": 3', '"n_layers": 2'), encoding="utf-8")

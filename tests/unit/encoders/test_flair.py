@@ -134,24 +134,19 @@ def batch_of(rows: list[list[str]], vocabulary: Vocabulary, padded_to: int | Non
 
 
 @pytest.fixture
-def vocabulary() -> Vocabulary:
-    return Vocabulary()
-
-
-@pytest.fixture
-def encoder(vocabulary: Vocabulary) -> FlairLmEncoder:
+def flair(vocabulary: Vocabulary) -> FlairLmEncoder:
     return encoder_of(OPTIONS, random_arrays(OPTIONS), vocabulary)
 
 
 @pytest.fixture
-def batch(vocabulary: Vocabulary) -> Batch:
+def flair_batch(vocabulary: Vocabulary) -> Batch:
     return batch_of(SENTENCES, vocabulary)
 
 
-def test_texts_of_rows(vocabulary: Vocabulary, batch: Batch) -> None:
+def test_texts_of_rows(vocabulary: Vocabulary, flair_batch: Batch) -> None:
     table = CodeTable(OPTIONS.forward, vocabulary)
-    mask = batch.attention_mask.bool().numpy()
-    texts = Texts.of(batch.input_ids.numpy(), mask, table)
+    mask = flair_batch.attention_mask.bool().numpy()
+    texts = Texts.of(flair_batch.input_ids.numpy(), mask, table)
     codes, turned = texts.codes(table), texts.reversed_codes(table)
     for row, words in enumerate(SENTENCES):
         text = text_of(words)[0]
@@ -162,8 +157,8 @@ def test_texts_of_rows(vocabulary: Vocabulary, batch: Batch) -> None:
         assert (codes[row, length:] == table.marker).all()
 
 
-def test_a_text_is_what_was_tokenised(encoder: FlairLmEncoder, tmp_path: Path) -> None:
-    encoder.save(tmp_path)
+def test_a_text_is_what_was_tokenised(flair: FlairLmEncoder, tmp_path: Path) -> None:
+    flair.save(tmp_path)
     loaded, tokenizer = load_flair(tmp_path)
     pair = tokenizer(["it's two."], ["texts"])["input_ids"]
     table = loaded._ahead_codes
@@ -180,10 +175,10 @@ def test_the_table_follows_the_vocabulary(vocabulary: Vocabulary) -> None:
     assert [codes.tolist() for codes in twin.of(np.array([END, EMPTY]))] == [[2], []]
 
 
-def test_every_block_is_that_of_plain_loops(encoder: FlairLmEncoder, batch: Batch) -> None:
+def test_every_block_is_that_of_plain_loops(flair: FlairLmEncoder, flair_batch: Batch) -> None:
     arrays = random_arrays(OPTIONS)
     with torch.no_grad():
-        stack = encoder.encode(batch)
+        stack = flair.encode(flair_batch)
     assert (stack.first, stack.last) == (0, 1)
     for row, words in enumerate(SENTENCES):
         for found, expected in zip(
@@ -193,9 +188,9 @@ def test_every_block_is_that_of_plain_loops(encoder: FlairLmEncoder, batch: Batc
             np.testing.assert_allclose(own, expected, atol=1e-12)
 
 
-def test_bits_are_those_of_plain_loops(encoder: FlairLmEncoder) -> None:
+def test_bits_are_those_of_plain_loops(flair: FlairLmEncoder) -> None:
     arrays, text = random_arrays(OPTIONS), "any text, at all"
-    found = encoder.bits_per_character(text)
+    found = flair.bits_per_character(text)
     for bits, way, read_text in zip(
         found, ("forward", "backward"), (text, text[::-1]), strict=True
     ):
@@ -206,45 +201,45 @@ def test_bits_are_those_of_plain_loops(encoder: FlairLmEncoder) -> None:
         own = chances[np.arange(len(text)), numbers_of(read_text, alphabet)]
         assert bits == pytest.approx(-np.log2(own).mean(), abs=1e-5)
     with pytest.raises(ValueError, match="empty"):
-        encoder.bits_per_character("")
+        flair.bits_per_character("")
 
 
-def test_a_model_that_knows_nothing_needs_all_bits(encoder: FlairLmEncoder) -> None:
-    for model in (encoder.ahead, encoder.back):
+def test_a_model_that_knows_nothing_needs_all_bits(flair: FlairLmEncoder) -> None:
+    for model in (flair.ahead, flair.back):
         model.decoder.weight.zero_()
         model.decoder.bias.zero_()
     expected = [math.log2(len(alphabet)) for alphabet in (OPTIONS.forward, OPTIONS.backward)]
-    assert encoder.bits_per_character("text") == pytest.approx(expected, abs=1e-6)
+    assert flair.bits_per_character("text") == pytest.approx(expected, abs=1e-6)
 
 
-def test_every_start_and_stop(encoder: FlairLmEncoder, batch: Batch) -> None:
+def test_every_start_and_stop(flair: FlairLmEncoder, flair_batch: Batch) -> None:
     with torch.no_grad():
-        states = encoder.encode(batch).states
+        states = flair.encode(flair_batch).states
         for stop in (0, 1):
-            whole = encoder.encode(batch, stop=stop)
+            whole = flair.encode(flair_batch, stop=stop)
             assert (whole.first, whole.last) == (0, stop)
             assert torch.equal(whole.top, states[stop])
             for start in range(stop + 1):
-                part = encoder.encode(batch, Cached(start, states[start]), stop)
+                part = flair.encode(flair_batch, Cached(start, states[start]), stop)
                 assert (part.first, part.last) == (start, stop)
                 assert torch.equal(part.top, states[stop])
 
 
-def test_impossible_depths_are_refused(encoder: FlairLmEncoder, batch: Batch) -> None:
+def test_impossible_depths_are_refused(flair: FlairLmEncoder, flair_batch: Batch) -> None:
     states = torch.zeros(5, 7, 10)
     for start, stop in ((Cached(1, states), 0), (None, 2), (None, -1)):
         with pytest.raises(ValueError, match="cannot run"):
-            encoder.encode(batch, start, stop)
+            flair.encode(flair_batch, start, stop)
 
 
 def test_padding_and_company_change_nothing(
-    encoder: FlairLmEncoder, batch: Batch, vocabulary: Vocabulary
+    flair: FlairLmEncoder, flair_batch: Batch, vocabulary: Vocabulary
 ) -> None:
     with torch.no_grad():
-        together = encoder.encode(batch).states
-        padded = encoder.encode(batch_of(SENTENCES, vocabulary, padded_to=9)).states
-        turned = encoder.encode(batch_of(SENTENCES[::-1], vocabulary)).states
-        alone = [encoder.encode(batch_of([words], vocabulary)).states for words in SENTENCES]
+        together = flair.encode(flair_batch).states
+        padded = flair.encode(batch_of(SENTENCES, vocabulary, padded_to=9)).states
+        turned = flair.encode(batch_of(SENTENCES[::-1], vocabulary)).states
+        alone = [flair.encode(batch_of([words], vocabulary)).states for words in SENTENCES]
     for depth in (0, 1):
         assert not padded[depth][:, 7:].any()
         for row, words in enumerate(SENTENCES):
@@ -254,104 +249,104 @@ def test_padding_and_company_change_nothing(
                 torch.testing.assert_close(other[: len(words)], own, atol=1e-12, rtol=0)
 
 
-def test_gradients_reach_every_parameter(encoder: FlairLmEncoder, batch: Batch) -> None:
-    top = encoder.encode(batch).top
+def test_gradients_reach_every_parameter(flair: FlairLmEncoder, flair_batch: Batch) -> None:
+    top = flair.encode(flair_batch).top
     (top * torch.randn_like(top)).sum().backward()
-    for name, parameter in encoder.named_parameters():
+    for name, parameter in flair.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.abs().sum() > 0, name
 
 
 def test_nothing_below_a_cached_start_gets_a_gradient(
-    encoder: FlairLmEncoder, batch: Batch
+    flair: FlairLmEncoder, flair_batch: Batch
 ) -> None:
-    bottom, top = encoder.encode(batch).states
-    trained = [parameter for _, parameter in encoder.block_parameters(1)]
+    bottom, top = flair.encode(flair_batch).states
+    trained = [parameter for _, parameter in flair.block_parameters(1)]
     weighting = torch.randn_like(top)
     expected = torch.autograd.grad((top * weighting).sum(), trained)
-    (encoder.encode(batch, Cached(0, bottom.detach())).top * weighting).sum().backward()
+    (flair.encode(flair_batch, Cached(0, bottom.detach())).top * weighting).sum().backward()
     for parameter, gradient in zip(trained, expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient, atol=1e-12, rtol=0)
-    assert all(parameter.grad is None for _, parameter in encoder.block_parameters(0))
+    assert all(parameter.grad is None for _, parameter in flair.block_parameters(0))
 
 
 def test_what_the_bottom_block_gives_trains_its_characters(
-    encoder: FlairLmEncoder, batch: Batch
+    flair: FlairLmEncoder, flair_batch: Batch
 ) -> None:
-    encoder.encode(batch, stop=0).top.sum().backward()
-    reached = {name for name, p in encoder.named_parameters() if p.grad is not None}
-    assert reached == {name for name, _ in encoder.block_parameters(0)}
+    flair.encode(flair_batch, stop=0).top.sum().backward()
+    reached = {name for name, p in flair.named_parameters() if p.grad is not None}
+    assert reached == {name for name, _ in flair.block_parameters(0)}
 
 
-def test_blocks_hold_every_parameter_once(encoder: FlairLmEncoder) -> None:
-    listed = [pair for depth in (0, 1) for pair in encoder.block_parameters(depth)]
-    own = dict(encoder.named_parameters())
+def test_blocks_hold_every_parameter_once(flair: FlairLmEncoder) -> None:
+    listed = [pair for depth in (0, 1) for pair in flair.block_parameters(depth)]
+    own = dict(flair.named_parameters())
     assert sorted(name for name, _ in listed) == sorted(own)
     assert all(own[name] is parameter for name, parameter in listed)
-    assert (encoder.width, encoder.depth, encoder.pooler) == (10, 1, None)
-    assert encoder.reads_words
-    for _, parameter in encoder.block_parameters(0):
+    assert (flair.width, flair.depth, flair.pooler) == (10, 1, None)
+    assert flair.reads_words
+    for _, parameter in flair.block_parameters(0):
         parameter.requires_grad_(False)
-    assert encoder.frozen_depth() == 0
+    assert flair.frozen_depth() == 0
 
 
 @pytest.mark.parametrize("trains", [False, True])
-def test_autocast(encoder: FlairLmEncoder, batch: Batch, trains: bool) -> None:
-    encoder.float().train(trains)
-    exact = encoder.encode(batch).top.detach()
+def test_autocast(flair: FlairLmEncoder, flair_batch: Batch, trains: bool) -> None:
+    flair.float().train(trains)
+    exact = flair.encode(flair_batch).top.detach()
     with torch.autocast("cpu", dtype=torch.bfloat16), torch.set_grad_enabled(trains):
-        stack = encoder.encode(batch)
+        stack = flair.encode(flair_batch)
     assert {state.dtype for state in stack.states} == {torch.float32}
-    real = batch.attention_mask.bool()
+    real = flair_batch.attention_mask.bool()
     alike = torch.cosine_similarity(stack.top[real], exact[real], dim=-1)
     assert alike.min() > 0.99
     if trains:
         stack.top.sum().backward()
-        found = {parameter.grad.dtype for parameter in encoder.parameters()}  # type: ignore[union-attr]
+        found = {parameter.grad.dtype for parameter in flair.parameters()}  # type: ignore[union-attr]
         assert found == {torch.float32}
 
 
-def test_a_start_in_lower_precision_is_converted(encoder: FlairLmEncoder, batch: Batch) -> None:
-    encoder.float()
+def test_a_start_in_lower_precision_is_converted(flair: FlairLmEncoder, flair_batch: Batch) -> None:
+    flair.float()
     with torch.no_grad():
-        exact = encoder.encode(batch).top
-        restarted = encoder.encode(batch, Cached(1, exact.bfloat16())).top
+        exact = flair.encode(flair_batch).top
+        restarted = flair.encode(flair_batch, Cached(1, exact.bfloat16())).top
     assert restarted.dtype == torch.float32
     torch.testing.assert_close(restarted, exact, atol=0.01, rtol=0.01)
 
 
-def test_copies_know_later_words(encoder: FlairLmEncoder, vocabulary: Vocabulary) -> None:
-    twin = copy.deepcopy(encoder)
+def test_copies_know_later_words(flair: FlairLmEncoder, vocabulary: Vocabulary) -> None:
+    twin = copy.deepcopy(flair)
     later = batch_of([["unheard", "of"]], vocabulary)
     with torch.no_grad():
-        before = encoder.encode(later).top
+        before = flair.encode(later).top
         assert torch.equal(twin.encode(later).top, before)
         for parameter in twin.parameters():
             parameter.add_(0.5)
         assert not torch.equal(twin.encode(later).top, before)
-        assert torch.equal(encoder.encode(later).top, before)
+        assert torch.equal(flair.encode(later).top, before)
 
 
-def test_fingerprints_follow_weights_and_options(encoder: FlairLmEncoder) -> None:
-    before, prefix = encoder.fingerprint(), prefix_fingerprint(encoder, 0)
-    assert copy.deepcopy(encoder).fingerprint() == before
+def test_fingerprints_follow_weights_and_options(flair: FlairLmEncoder) -> None:
+    before, prefix = flair.fingerprint(), prefix_fingerprint(flair, 0)
+    assert copy.deepcopy(flair).fingerprint() == before
     other_alphabet = (*OPTIONS.forward[:-2], "'", ".")
     other = FlairLmEncoder(replace(OPTIONS, forward=other_alphabet), Vocabulary()).double()
-    other.load_state_dict(encoder.state_dict())
+    other.load_state_dict(flair.state_dict())
     assert other.fingerprint() != before
     assert prefix_fingerprint(other, 0) != prefix
     with torch.no_grad():
-        encoder.back.rnn.bias_hh_l0[0] += 1e-3
-    assert encoder.fingerprint() != before
-    assert prefix_fingerprint(encoder, 0) == prefix
+        flair.back.rnn.bias_hh_l0[0] += 1e-3
+    assert flair.fingerprint() != before
+    assert prefix_fingerprint(flair, 0) == prefix
 
 
-def test_saved_and_loaded(encoder: FlairLmEncoder, tmp_path: Path) -> None:
-    encoder.float().save(tmp_path)
+def test_saved_and_loaded(flair: FlairLmEncoder, tmp_path: Path) -> None:
+    flair.float().save(tmp_path)
     assert holds_flair(tmp_path)
     again, tokenizer = load_flair(tmp_path)
     assert again.options == OPTIONS
-    assert again.fingerprint() == encoder.fingerprint()
+    assert again.fingerprint() == flair.fingerprint()
     assert not again.training
     assert tokenizer.model_max_length == again.max_length == 512
     stored = load_file(tmp_path / "model.safetensors")
@@ -362,12 +357,12 @@ def test_saved_and_loaded(encoder: FlairLmEncoder, tmp_path: Path) -> None:
     assert other.fingerprint() != again.fingerprint()
 
 
-def test_half_precision_is_read_as_float32(encoder: FlairLmEncoder, tmp_path: Path) -> None:
-    encoder.half().float().save(tmp_path)
+def test_half_precision_is_read_as_float32(flair: FlairLmEncoder, tmp_path: Path) -> None:
+    flair.half().float().save(tmp_path)
     file = tmp_path / "model.safetensors"
     save_file({name: tensor.half() for name, tensor in load_file(file).items()}, file)
     again, _ = load_flair(tmp_path)
-    assert again.fingerprint() == encoder.fingerprint()
+    assert again.fingerprint() == flair.fingerprint()
 
 
 def test_a_plan_needs_no_memory(tmp_path: Path) -> None:
@@ -430,8 +425,8 @@ def test_what_a_configuration_lacks(tmp_path: Path) -> None:
         plan_flair(tmp_path)
 
 
-def test_faults_of_weights(encoder: FlairLmEncoder, tmp_path: Path) -> None:
-    encoder.save(tmp_path)
+def test_faults_of_weights(flair: FlairLmEncoder, tmp_path: Path) -> None:
+    flair.save(tmp_path)
     file = tmp_path / "model.safetensors"
     whole = load_file(file)
     name = "backward.rnn.bias_hh_l0"

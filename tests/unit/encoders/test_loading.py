@@ -32,7 +32,7 @@ def saved(folder: Path, name: str = "bert", **tokenizer_options: object) -> Path
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def saved_encoder(tmp_path: Path) -> Path:
     return saved(tmp_path)
 
 
@@ -67,10 +67,10 @@ def same_output(one: Loaded, other: Loaded) -> bool:
         return torch.equal(one.encoder.encode(batch).top, other.encoder.encode(batch).top)
 
 
-def test_a_folder_loads_as_saved(folder: Path) -> None:
-    loaded = load_encoder(str(folder))
+def test_a_folder_loads_as_saved(saved_encoder: Path) -> None:
+    loaded = load_encoder(str(saved_encoder))
     assert loaded.encoder.fingerprint() == tiny_encoder("bert").fingerprint()
-    assert (loaded.reference, loaded.name) == (str(folder), folder.name)
+    assert (loaded.reference, loaded.name) == (str(saved_encoder), saved_encoder.name)
     assert not any(module.training for module in loaded.encoder.modules())
     assert loaded.tokenizer("w3 w4")["input_ids"] == [5, 6]
 
@@ -81,23 +81,23 @@ def test_the_length_limit_is_the_smaller_one(tmp_path: Path, limit: int, expecte
     assert load_encoder(str(tmp_path)).encoder.max_length == expected
 
 
-def test_half_precision_weights_are_loaded_as_float32(folder: Path) -> None:
-    change_weights(folder, half=True)
-    change_config(folder, dtype="float16")
-    loaded = load_encoder(str(folder))
+def test_half_precision_weights_are_loaded_as_float32(saved_encoder: Path) -> None:
+    change_weights(saved_encoder, half=True)
+    change_config(saved_encoder, dtype="float16")
+    loaded = load_encoder(str(saved_encoder))
     assert {parameter.dtype for parameter in loaded.encoder.parameters()} == {torch.float32}
 
 
-def test_pickled_weights_load_but_pickled_code_does_not_run(folder: Path) -> None:
-    from_safetensors = load_encoder(str(folder))
-    weights = load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    torch.save(weights, folder / "pytorch_model.bin")
-    assert same_output(load_encoder(str(folder)), from_safetensors)
+def test_pickled_weights_load_but_pickled_code_does_not_run(saved_encoder: Path) -> None:
+    from_safetensors = load_encoder(str(saved_encoder))
+    weights = load_file(saved_encoder / "model.safetensors")
+    (saved_encoder / "model.safetensors").unlink()
+    torch.save(weights, saved_encoder / "pytorch_model.bin")
+    assert same_output(load_encoder(str(saved_encoder)), from_safetensors)
 
-    ran = folder / "ran"
-    torch.save({"weight": _Evil(ran)}, folder / "pytorch_model.bin")
-    assert "could run code" in message(folder)
+    ran = saved_encoder / "ran"
+    torch.save({"weight": _Evil(ran)}, saved_encoder / "pytorch_model.bin")
+    assert "could run code" in message(saved_encoder)
     assert not ran.exists()
 
 
@@ -143,16 +143,16 @@ def test_loading_is_silent_and_leaves_the_settings(
     assert before == after
 
 
-def test_random_weights_and_plans_need_no_weights(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-    assert "no weights" in message(folder)
+def test_random_weights_and_plans_need_no_weights(saved_encoder: Path) -> None:
+    (saved_encoder / "model.safetensors").unlink()
+    assert "no weights" in message(saved_encoder)
     torch.manual_seed(0)
-    random = load_encoder(str(folder), random_weights=True)
+    random = load_encoder(str(saved_encoder), random_weights=True)
     assert random.encoder.fingerprint() != tiny_encoder("bert").fingerprint()
-    (folder / "tokenizer.json").unlink()
-    planned, source = plan_encoder(str(folder))
+    (saved_encoder / "tokenizer.json").unlink()
+    planned, source = plan_encoder(str(saved_encoder))
     assert planned.device.type == "meta"
-    assert source.name == folder.name
+    assert source.name == saved_encoder.name
     sizes = [sum(p.numel() for p in encoder.parameters()) for encoder in (planned, random.encoder)]
     assert sizes[0] == sizes[1]
 
@@ -163,11 +163,11 @@ def test_sdpa_is_taken_where_a_type_has_it(tmp_path: Path) -> None:
         assert encoder.model.config._attn_implementation == expected
 
 
-def test_attention_implementations_agree(folder: Path) -> None:
+def test_attention_implementations_agree(saved_encoder: Path) -> None:
     batch = batch_of([7, 4])
     with torch.no_grad():
         eager, sdpa = (
-            load_encoder(str(folder), attn_implementation=name).encoder.encode(batch).top
+            load_encoder(str(saved_encoder), attn_implementation=name).encoder.encode(batch).top
             for name in ("eager", "sdpa")
         )
     torch.testing.assert_close(eager, sdpa, atol=1e-5, rtol=0)
@@ -196,39 +196,41 @@ def test_a_config_that_is_no_json_object(tmp_path: Path, text: str) -> None:
         ({"vocab_size": 20}, "has 60 pieces, the encoder only 20 embeddings"),
     ],
 )
-def test_a_config_that_does_not_fit(folder: Path, changes: dict[str, object], words: str) -> None:
-    change_config(folder, **changes)
-    assert words in message(folder)
+def test_a_config_that_does_not_fit(
+    saved_encoder: Path, changes: dict[str, object], words: str
+) -> None:
+    change_config(saved_encoder, **changes)
+    assert words in message(saved_encoder)
 
 
-def test_code_beside_a_supported_type_is_not_run(folder: Path) -> None:
-    (folder / "own.py").write_text("raise SystemExit('ran')")
-    change_config(folder, auto_map={"AutoModel": "own.Own", "AutoConfig": "own.OwnConfig"})
-    assert load_encoder(str(folder)).encoder.kind == "bert"
+def test_code_beside_a_supported_type_is_not_run(saved_encoder: Path) -> None:
+    (saved_encoder / "own.py").write_text("raise SystemExit('ran')")
+    change_config(saved_encoder, auto_map={"AutoModel": "own.Own", "AutoConfig": "own.OwnConfig"})
+    assert load_encoder(str(saved_encoder)).encoder.kind == "bert"
 
 
 @pytest.mark.parametrize("size", [0, 5, 1000, 30_000])
-def test_weights_cut_short(folder: Path, size: int) -> None:
-    file = folder / "model.safetensors"
+def test_weights_cut_short(saved_encoder: Path, size: int) -> None:
+    file = saved_encoder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:size])
-    assert "cut short" in message(folder)
+    assert "cut short" in message(saved_encoder)
 
 
 @pytest.mark.parametrize("junk", [b"", b"junk", b"\x80\x02junk"])
-def test_damaged_pickled_weights(folder: Path, junk: bytes) -> None:
-    (folder / "model.safetensors").unlink()
-    (folder / "pytorch_model.bin").write_bytes(junk)
-    assert "cannot be read" in message(folder) or "damaged" in message(folder)
+def test_damaged_pickled_weights(saved_encoder: Path, junk: bytes) -> None:
+    (saved_encoder / "model.safetensors").unlink()
+    (saved_encoder / "pytorch_model.bin").write_bytes(junk)
+    assert "cannot be read" in message(saved_encoder) or "damaged" in message(saved_encoder)
 
 
-def test_a_missing_tokenizer(folder: Path) -> None:
-    (folder / "tokenizer.json").unlink()
-    assert "has no tokenizer" in message(folder)
+def test_a_missing_tokenizer(saved_encoder: Path) -> None:
+    (saved_encoder / "tokenizer.json").unlink()
+    assert "has no tokenizer" in message(saved_encoder)
 
 
-def test_a_damaged_tokenizer(folder: Path) -> None:
-    (folder / "tokenizer.json").write_text('{"model":')
-    assert "cannot be read" in message(folder)
+def test_a_damaged_tokenizer(saved_encoder: Path) -> None:
+    (saved_encoder / "tokenizer.json").write_text('{"model":')
+    assert "cannot be read" in message(saved_encoder)
 
 
 def test_a_tokenizer_without_padding(tmp_path: Path) -> None:
@@ -236,12 +238,12 @@ def test_a_tokenizer_without_padding(tmp_path: Path) -> None:
     assert "no padding token" in message(tmp_path)
 
 
-def test_a_slow_tokenizer(folder: Path) -> None:
-    (folder / "tokenizer.json").unlink()
-    (folder / "vocab.txt").write_text("\n".join(f"w{number}" for number in range(20)))
+def test_a_slow_tokenizer(saved_encoder: Path) -> None:
+    (saved_encoder / "tokenizer.json").unlink()
+    (saved_encoder / "vocab.txt").write_text("\n".join(f"w{number}" for number in range(20)))
     settings = {"tokenizer_class": "BertJapaneseTokenizer", "word_tokenizer_type": "basic"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
-    assert "slow Python only" in message(folder)
+    (saved_encoder / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert "slow Python only" in message(saved_encoder)
 
 
 def test_a_classifier_checkpoint_gives_its_encoder(tmp_path: Path) -> None:

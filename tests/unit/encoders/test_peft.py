@@ -59,7 +59,7 @@ everywhere = pytest.mark.parametrize(("method", "name"), with_encoders(METHODS, 
 
 
 @pytest.fixture
-def batch() -> Batch:
+def peft_batch() -> Batch:
     return batch_of([12, 5, 9])
 
 
@@ -86,20 +86,20 @@ def named(encoder: TransformersEncoder) -> dict[str, Tensor]:
 
 @both_everywhere
 def test_a_fresh_insert_changes_nothing_and_a_trained_one_does(
-    method: str, name: str, batch: Batch
+    method: str, name: str, peft_batch: Batch
 ) -> None:
     encoder = tiny_encoder(name)
     own = {id(p): (p.detach().clone(), p.requires_grad) for p in encoder.parameters()}
-    before = top(encoder, batch)
+    before = top(encoder, peft_batch)
     insert = put_in(encoder, method)
     assert encoder.inserted is insert
-    assert torch.equal(top(encoder, batch), before)
+    assert torch.equal(top(encoder, peft_batch), before)
     kept = {id(p): p for p in encoder.parameters() if id(p) in own}
     assert kept.keys() == own.keys()
     assert all(torch.equal(p, own[i][0]) for i, p in kept.items())
     assert all(p.requires_grad == own[i][1] for i, p in kept.items())
     perturb(insert)
-    assert not torch.allclose(top(encoder, batch), before, atol=0.1)
+    assert not torch.allclose(top(encoder, peft_batch), before, atol=0.1)
 
 
 @everywhere
@@ -119,7 +119,9 @@ def test_inserted_parameters_lie_in_the_layers(method: str, name: str) -> None:
 
 
 @everywhere
-def test_gradients_reach_every_inserted_parameter(method: str, name: str, batch: Batch) -> None:
+def test_gradients_reach_every_inserted_parameter(
+    method: str, name: str, peft_batch: Batch
+) -> None:
     encoder = tiny_encoder(name)
     insert = put_in(encoder, method)
     perturb(insert)
@@ -128,7 +130,7 @@ def test_gradients_reach_every_inserted_parameter(method: str, name: str, batch:
         parameter.requires_grad_(True)
     encoder.prepare_training(torch.device("cpu"))
     encoder.train()
-    encoder.encode(batch).top.square().sum().backward()
+    encoder.encode(peft_batch).top.square().sum().backward()
     for parameter in insert.parameters():
         assert parameter.grad is not None
         assert torch.isfinite(parameter.grad).all()
@@ -136,57 +138,61 @@ def test_gradients_reach_every_inserted_parameter(method: str, name: str, batch:
 
 
 @everywhere
-def test_starting_at_any_block_gives_the_same_top(method: str, name: str, batch: Batch) -> None:
+def test_starting_at_any_block_gives_the_same_top(
+    method: str, name: str, peft_batch: Batch
+) -> None:
     encoder = tiny_encoder(name)
     perturb(put_in(encoder, method))
     with torch.no_grad():
-        states = encoder.encode(batch).states
+        states = encoder.encode(peft_batch).states
         for depth in range(LAYERS):
-            above = encoder.encode(batch, Cached(depth, states[depth])).top
+            above = encoder.encode(peft_batch, Cached(depth, states[depth])).top
             torch.testing.assert_close(above, states[-1], atol=1e-6, rtol=0)
 
 
 @everywhere
-def test_the_first_token_alone_is_the_first_of_all(method: str, name: str, batch: Batch) -> None:
+def test_the_first_token_alone_is_the_first_of_all(
+    method: str, name: str, peft_batch: Batch
+) -> None:
     encoder = tiny_encoder(name)
     perturb(put_in(encoder, method))
-    whole = top(encoder, batch)
+    whole = top(encoder, peft_batch)
     encoder.read_first_token_only()
-    alone = top(encoder, batch)
+    alone = top(encoder, peft_batch)
     torch.testing.assert_close(alone[:, 0], whole[:, 0], atol=1e-5, rtol=0)
 
 
 @everywhere
-def test_removing_restores_and_merging_keeps(method: str, name: str, batch: Batch) -> None:
+def test_removing_restores_and_merging_keeps(method: str, name: str, peft_batch: Batch) -> None:
     encoder = tiny_encoder(name)
-    weights, before = named(encoder), top(encoder, batch)
+    weights, before = named(encoder), top(encoder, peft_batch)
     perturb(put_in(encoder, method))
-    trained, twin = top(encoder, batch), copy.deepcopy(encoder)
+    trained, twin = top(encoder, peft_batch), copy.deepcopy(encoder)
     assert encoder.inserted is not None
     assert twin.inserted is not None
     encoder.inserted.remove()
     assert encoder.inserted is None
-    assert torch.equal(top(encoder, batch), before)
+    assert torch.equal(top(encoder, peft_batch), before)
     assert list(named(encoder)) == list(weights)
     assert all(torch.equal(p, weights[n]) for n, p in named(encoder).items())
     twin.inserted.merge()
     assert twin.inserted is None
     assert list(named(twin)) == list(weights)
     assert not hasattr(twin.model, "peft_config")
-    torch.testing.assert_close(top(twin, batch), trained, atol=1e-5, rtol=0)
+    torch.testing.assert_close(top(twin, peft_batch), trained, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("facts", [*METHODS.values(), PREFIX], ids=str)
-def test_a_copy_is_a_copy(facts: dict[str, Any], batch: Batch) -> None:
+def test_a_copy_is_a_copy(facts: dict[str, Any], peft_batch: Batch) -> None:
     encoder = tiny_encoder("bert")
     insert = put_in(encoder, facts)
-    before, twin = top(encoder, batch), copy.deepcopy(encoder)
+    before, twin = top(encoder, peft_batch), copy.deepcopy(encoder)
     assert twin.inserted is not None
     assert {id(p) for p in twin.inserted.parameters()} <= {id(p) for p in twin.parameters()}
     assert not {id(p) for p in twin.inserted.parameters()} & {id(p) for p in insert.parameters()}
     perturb(twin.inserted)
-    assert torch.equal(top(encoder, batch), before)
-    assert not torch.allclose(top(twin, batch), before, atol=0.1)
+    assert torch.equal(top(encoder, peft_batch), before)
+    assert not torch.allclose(top(twin, peft_batch), before, atol=0.1)
     twin.inserted.remove()
     assert twin.inserted is None
     assert encoder.inserted is insert
@@ -194,7 +200,7 @@ def test_a_copy_is_a_copy(facts: dict[str, Any], batch: Batch) -> None:
 
 @everywhere
 def test_weights_fit_where_the_configuration_puts_the_same_in(
-    method: str, name: str, batch: Batch
+    method: str, name: str, peft_batch: Batch
 ) -> None:
     encoder, other = tiny_encoder(name), tiny_encoder(name)
     insert = put_in(encoder, method)
@@ -203,7 +209,7 @@ def test_weights_fit_where_the_configuration_puts_the_same_in(
     assert len({tensor.data_ptr() for tensor in weights.values()}) == len(weights)
     again = put_in(other, json.loads(json.dumps(insert.config())))
     again.load_state_dict(weights)
-    assert torch.equal(top(other, batch), top(encoder, batch))
+    assert torch.equal(top(other, peft_batch), top(encoder, peft_batch))
     assert again.config() == insert.config()
 
 
@@ -218,22 +224,22 @@ def test_a_plan_needs_no_weights(method: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("method", PLAIN)
-def test_whatever_peft_injects(method: str, batch: Batch) -> None:
+def test_whatever_peft_injects(method: str, peft_batch: Batch) -> None:
     encoder, other = tiny_encoder("bert"), tiny_encoder("bert")
-    before = top(encoder, batch)
+    before = top(encoder, peft_batch)
     torch.manual_seed(3)
     insert = put_in(encoder, {"peft_type": method, **FITTING.get(method, {})})
     if method not in CHANGED_FROM_THE_BEGINNING:
-        torch.testing.assert_close(top(encoder, batch), before, atol=1e-5, rtol=0)
+        torch.testing.assert_close(top(encoder, peft_batch), before, atol=1e-5, rtol=0)
     perturb(insert)
-    trained = top(encoder, batch)
+    trained = top(encoder, peft_batch)
     assert not torch.allclose(trained, before, atol=1e-2)
     torch.manual_seed(4)
     again = put_in(other, json.loads(json.dumps(insert.config())))
     again.load_state_dict(insert.state_dict())
-    torch.testing.assert_close(top(other, batch), trained, atol=1e-6, rtol=0)
+    torch.testing.assert_close(top(other, peft_batch), trained, atol=1e-6, rtol=0)
     insert.remove()
-    assert torch.equal(top(encoder, batch), before)
+    assert torch.equal(top(encoder, peft_batch), before)
 
 
 def test_a_norm_without_weights_is_not_tuned() -> None:
@@ -250,20 +256,20 @@ def test_a_method_that_cannot_be_merged_says_why() -> None:
     assert encoder.inserted is insert
 
 
-def test_dropout_is_off_where_the_encoder_is_in_eval_mode(batch: Batch) -> None:
+def test_dropout_is_off_where_the_encoder_is_in_eval_mode(peft_batch: Batch) -> None:
     encoder = tiny_encoder("bert")
     perturb(put_in(encoder, "LORA"))
     assert not any(module.training for module in encoder.modules())
     encoder.prepare_training(torch.device("cpu"))
-    first = top(encoder, batch)
-    assert torch.equal(top(encoder, batch), first)
+    first = top(encoder, peft_batch)
+    assert torch.equal(top(encoder, peft_batch), first)
     assert not any(type(module) is nn.Dropout and module.p > 0 for module in encoder.modules())
     encoder.train()
-    assert not torch.equal(top(encoder, batch), first)
+    assert not torch.equal(top(encoder, peft_batch), first)
 
 
 @pytest.mark.parametrize("facts", [*METHODS.values(), PREFIX], ids=str)
-def test_gradients_are_finite_in_bfloat16(facts: dict[str, Any], batch: Batch) -> None:
+def test_gradients_are_finite_in_bfloat16(facts: dict[str, Any], peft_batch: Batch) -> None:
     encoder = tiny_encoder("bert")
     insert = put_in(encoder, facts)
     encoder.requires_grad_(False)
@@ -272,7 +278,7 @@ def test_gradients_are_finite_in_bfloat16(facts: dict[str, Any], batch: Batch) -
     encoder.prepare_training(torch.device("cpu"))
     encoder.train()
     with torch.autocast("cpu", torch.bfloat16):
-        loss = encoder.encode(batch).top.float().square().mean()
+        loss = encoder.encode(peft_batch).top.float().square().mean()
     loss.backward()
     assert torch.isfinite(loss)
     assert all(p.dtype == torch.float32 for p in encoder.parameters())
@@ -294,44 +300,44 @@ def test_fingerprints_know_what_is_inserted(facts: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", PREFIXED)
-def test_a_prefix_is_part_of_the_lowest_block(name: str, batch: Batch) -> None:
+def test_a_prefix_is_part_of_the_lowest_block(name: str, peft_batch: Batch) -> None:
     encoder = tiny_encoder(name)
-    weights, before, longest = named(encoder), top(encoder, batch), encoder.max_length
+    weights, before, longest = named(encoder), top(encoder, peft_batch), encoder.max_length
     insert = put_in(encoder, PREFIX)
     (prefix,) = insert.parameters()
     assert prefix.shape == (3, LAYERS * 2 * WIDTH)
     assert any(p is prefix for _, p in encoder.block_parameters(0))
     assert encoder.max_length == longest - 3
-    assert not torch.allclose(top(encoder, batch), before, atol=0.1)
+    assert not torch.allclose(top(encoder, peft_batch), before, atol=0.1)
     insert.remove()
-    assert torch.equal(top(encoder, batch), before)
+    assert torch.equal(top(encoder, peft_batch), before)
     assert (list(named(encoder)), encoder.max_length) == (list(weights), longest)
 
 
 @pytest.mark.parametrize("name", PREFIXED)
-def test_a_prefix_trains_and_is_saved(name: str, batch: Batch) -> None:
+def test_a_prefix_trains_and_is_saved(name: str, peft_batch: Batch) -> None:
     encoder, other = tiny_encoder(name), tiny_encoder(name)
     insert = put_in(encoder, PREFIX)
     again = put_in(other, json.loads(json.dumps(insert.config())))
     again.load_state_dict(insert.state_dict())
-    assert torch.equal(top(other, batch), top(encoder, batch))
+    assert torch.equal(top(other, peft_batch), top(encoder, peft_batch))
     encoder.prepare_training(torch.device("cpu"))
     encoder.train()
-    encoder.encode(batch).top.square().sum().backward()
+    encoder.encode(peft_batch).top.square().sum().backward()
     (prefix,) = insert.parameters()
     assert prefix.grad is not None
     # Of the top layer's keys and values, too: every layer sees the prefix.
     assert (prefix.grad.view(3, LAYERS * 2, WIDTH).abs().sum((0, 2)) > 0).all()
     with torch.no_grad():
-        states = encoder.eval().encode(batch).states
+        states = encoder.eval().encode(peft_batch).states
         for depth in range(LAYERS):
-            above = encoder.encode(batch, Cached(depth, states[depth])).top
+            above = encoder.encode(peft_batch, Cached(depth, states[depth])).top
             torch.testing.assert_close(above, states[-1], atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("asked_first", [True, False])
 def test_a_prefix_is_seen_where_the_first_token_alone_is_read(
-    asked_first: bool, batch: Batch
+    asked_first: bool, peft_batch: Batch
 ) -> None:
     encoder, other = tiny_encoder("bert"), tiny_encoder("bert")
     torch.manual_seed(5)
@@ -342,7 +348,7 @@ def test_a_prefix_is_seen_where_the_first_token_alone_is_read(
     put_in(encoder, PREFIX)
     if not asked_first:
         encoder.read_first_token_only()
-    torch.testing.assert_close(top(encoder, batch), top(other, batch))
+    torch.testing.assert_close(top(encoder, peft_batch), top(other, peft_batch))
 
 
 def test_a_prefix_and_the_text_must_have_room() -> None:

@@ -26,7 +26,7 @@ from totune.inputs.encodings import identity_of
 
 
 @pytest.fixture
-def tokenizer() -> WordTokenizer:
+def word_tokenizer() -> WordTokenizer:
     return WordTokenizer(Vocabulary(), 20)
 
 
@@ -80,24 +80,24 @@ def test_nothing_but_white_space_is_lost(text: str) -> None:
     assert "".join(split(text)) == "".join(text.split())
 
 
-def test_one_text_and_several(tokenizer: WordTokenizer) -> None:
-    single = tokenizer("a", return_special_tokens_mask=True)
+def test_one_text_and_several(word_tokenizer: WordTokenizer) -> None:
+    single = word_tokenizer("a", return_special_tokens_mask=True)
     assert dict(single) == {
         "input_ids": [EMPTY + 1],
         "attention_mask": [1],
         "special_tokens_mask": [0],
     }
-    several = tokenizer(["a b", ""], return_attention_mask=False)
+    several = word_tokenizer(["a b", ""], return_attention_mask=False)
     assert dict(several) == {"input_ids": [[EMPTY + 1, EMPTY + 2], [EMPTY]]}
 
 
-def test_a_pair_has_an_end_between_its_texts(tokenizer: WordTokenizer) -> None:
-    encoded = tokenizer(["a b"], ["c"], return_special_tokens_mask=True)
+def test_a_pair_has_an_end_between_its_texts(word_tokenizer: WordTokenizer) -> None:
+    encoded = word_tokenizer(["a b"], ["c"], return_special_tokens_mask=True)
     assert encoded["input_ids"] == [[EMPTY + 1, EMPTY + 2, END, EMPTY + 3]]
     assert encoded["special_tokens_mask"] == [[0, 0, 1, 0]]
     assert encoded.encodings[0].sequence_ids == [0, 0, None, 1]
-    assert tokenizer.num_special_tokens_to_add(pair=True) == 1
-    assert tokenizer.num_special_tokens_to_add() == 0
+    assert word_tokenizer.num_special_tokens_to_add(pair=True) == 1
+    assert word_tokenizer.num_special_tokens_to_add() == 0
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(3, 20))
@@ -118,10 +118,10 @@ def test_pairs_are_cut_as_tokenizers_cuts_them(first: int, second: int, limit: i
     assert ours.encodings[0].sequence_ids == expected.sequence_ids
 
 
-def test_texts_become_pieces(tokenizer: WordTokenizer) -> None:
-    pieces = tokenize(Examples(("a b c d", "", "e, a")), tokenizer, 3)
+def test_texts_become_pieces(word_tokenizer: WordTokenizer) -> None:
+    pieces = tokenize(Examples(("a b c d", "", "e, a")), word_tokenizer, 3)
     batch = pieces.batch(np.arange(3))
-    assert [read(tokenizer, row) for row in batch.input_ids.numpy()] == [
+    assert [read(word_tokenizer, row) for row in batch.input_ids.numpy()] == [
         ["a", "b", "c"],
         ["<empty>", "<pad>", "<pad>"],
         ["e", ",", "a"],
@@ -131,21 +131,21 @@ def test_texts_become_pieces(tokenizer: WordTokenizer) -> None:
     assert pieces.truncated == 1
 
 
-def test_pairs_become_pieces(tokenizer: WordTokenizer) -> None:
+def test_pairs_become_pieces(word_tokenizer: WordTokenizer) -> None:
     pairs = Examples(("a b", "", "c"), pairs=("d", "", "e f"))
-    joint = tokenize(pairs, tokenizer, 20)
+    joint = tokenize(pairs, word_tokenizer, 20)
     assert joint.lengths.tolist() == [4, 3, 4]
     assert joint.second_starts is not None
     assert joint.second_starts.tolist() == [3, 2, 2]
-    apart = frame(pairs, tokenizer, 20, EncodingOptions(pair_encoding="separate"))
+    apart = frame(pairs, word_tokenizer, 20, EncodingOptions(pair_encoding="separate"))
     assert apart.pieces.lengths.tolist() == [2, 1, 1, 1, 1, 2]
 
 
-def test_tagged_words_stay_as_they_are(tokenizer: WordTokenizer) -> None:
+def test_tagged_words_stay_as_they_are(word_tokenizer: WordTokenizer) -> None:
     words = (("U.S.", "don't", "3,", "", "New\u00a0York"), ("New York", "x"))
     texts = tuple(" ".join(row) for row in words)
-    units = frame(Examples(texts, words=words), tokenizer, 20)
-    assert read(tokenizer, units.pieces.input_ids) == [
+    units = frame(Examples(texts, words=words), word_tokenizer, 20)
+    assert read(word_tokenizer, units.pieces.input_ids) == [
         *("U.S.", "don't", "3,", "<empty>", "New\u00a0York"),
         *("New", "York", "x"),
     ]
@@ -154,31 +154,31 @@ def test_tagged_words_stay_as_they_are(tokenizer: WordTokenizer) -> None:
     assert units.pieces.lengths.tolist() == [5, 3]
 
 
-def test_long_sentences_overlap(tokenizer: WordTokenizer) -> None:
+def test_long_sentences_overlap(word_tokenizer: WordTokenizer) -> None:
     words = (tuple("abcdefghijklmnopqrstuvwxy"),)
-    units = frame(Examples((" ".join(words[0]),), words=words), tokenizer, 20)
+    units = frame(Examples((" ".join(words[0]),), words=words), word_tokenizer, 20)
     assert len(units.pieces) == 2
     read_from = units.pieces.input_ids[units.sides[0].values]
-    assert read(tokenizer, read_from) == list(words[0])
+    assert read(word_tokenizer, read_from) == list(words[0])
 
 
-def test_too_short_a_limit_is_refused(tokenizer: WordTokenizer) -> None:
+def test_too_short_a_limit_is_refused(word_tokenizer: WordTokenizer) -> None:
     with pytest.raises(ConfigError, match="it must be 3 or more"):
-        tokenize(Examples(("a",), pairs=("b",)), tokenizer, 2)
+        tokenize(Examples(("a",), pairs=("b",)), word_tokenizer, 2)
 
 
-def test_identity_is_of_rules_and_data_not_of_numbers(tokenizer: WordTokenizer) -> None:
+def test_identity_is_of_rules_and_data_not_of_numbers(word_tokenizer: WordTokenizer) -> None:
     examples = Examples(("a b",))
-    before = identity_of(examples, tokenizer, 9)
-    tokenizer(["other words first"])
-    assert identity_of(examples, tokenizer, 9) == before
+    before = identity_of(examples, word_tokenizer, 9)
+    word_tokenizer(["other words first"])
+    assert identity_of(examples, word_tokenizer, 9) == before
     assert identity_of(examples, WordTokenizer(Vocabulary(), 20), 9) == before
-    assert identity_of(examples, tokenizer, 8) != before
-    assert identity_of(Examples(("a c",)), tokenizer, 9) != before
+    assert identity_of(examples, word_tokenizer, 8) != before
+    assert identity_of(Examples(("a c",)), word_tokenizer, 9) != before
 
 
-def test_saved_rules_are_known_again(tokenizer: WordTokenizer, tmp_path: Path) -> None:
-    tokenizer.save_pretrained(tmp_path)
+def test_saved_rules_are_known_again(word_tokenizer: WordTokenizer, tmp_path: Path) -> None:
+    word_tokenizer.save_pretrained(tmp_path)
     again = read_tokenizer(tmp_path, Vocabulary(), 7, "here")
     assert (again.model_max_length, again.name_or_path) == (7, "here")
     file = tmp_path / RULES_FILE

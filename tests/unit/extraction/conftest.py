@@ -29,24 +29,32 @@ def write_texts(path: Path, texts: Sequence[str]) -> Path:
 
 
 @pytest.fixture(scope="session")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_encoder(tmp_path_factory.mktemp("encoder") / "tiny")
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def texts_file(tmp_path: Path) -> Path:
     """25 rows."""
     return write_texts(tmp_path / "texts.csv", some_texts(25))
 
 
 @pytest.fixture
-def run(encoder: Path, data: Path, tmp_path: Path) -> Extract:
+def run(encoder_folder: Path, texts_file: Path, tmp_path: Path) -> Extract:
     """Extracts from `data` into `out` below the test's folder, ten rows a shard."""
 
     def run(
-        out: str = "out", source: Path | str = data, told: Progress | None = None, **settings: Any
+        out: str = "out",
+        source: Path | str = texts_file,
+        told: Progress | None = None,
+        **settings: Any,
     ) -> Extracted:
-        given = {"model": str(encoder), "rows_per_shard": 10, "precision": "fp32", **settings}
+        given = {
+            "model": str(encoder_folder),
+            "rows_per_shard": 10,
+            "precision": "fp32",
+            **settings,
+        }
         chosen = ExtractionSettings(**given)
         return extract(source, chosen, tmp_path / out, told or Progress())
 

@@ -46,14 +46,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
-def test_the_numbers_are_those_of_the_cache(run: Extract, encoder: Path, pooling: str):
+def test_the_numbers_are_those_of_the_cache(run: Extract, encoder_folder: Path, pooling: str):
     found = run(pooling=pooling, rows_per_shard=25)
-    expected = computed(encoder, View((4,), pooling))[:, 0]
+    expected = computed(encoder_folder, View((4,), pooling))[:, 0]
     np.testing.assert_array_equal(joined(found.folder), expected)
 
 
-def test_the_size_of_shards_changes_nothing_but_rounding(run: Extract, encoder: Path):
-    expected = computed(encoder, View((4,), "mean"))[:, 0]
+def test_the_size_of_shards_changes_nothing_but_rounding(run: Extract, encoder_folder: Path):
+    expected = computed(encoder_folder, View((4,), "mean"))[:, 0]
     for rows in (1, 7, 10):
         found = run(f"by-{rows}", rows_per_shard=rows)
         assert [shard.first for shard in found] == list(range(0, 25, rows))
@@ -62,20 +62,20 @@ def test_the_size_of_shards_changes_nothing_but_rounding(run: Extract, encoder: 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("layers", ["all", [0, 3]])
-def test_several_layers(run: Extract, encoder: Path, kind: str, layers: Any):
+def test_several_layers(run: Extract, encoder_folder: Path, kind: str, layers: Any):
     found = run(layers=layers, format=kind, rows_per_shard=25)
     depths = (0, 1, 2, 3, 4) if layers == "all" else (0, 3)
-    expected = computed(encoder, View(depths, "mean"))
+    expected = computed(encoder_folder, View(depths, "mean"))
     assert joined(found.folder).shape == (25, len(depths), 32)
     np.testing.assert_array_equal(joined(found.folder), expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("layers", ["top", [1, 4]])
-def test_every_token(run: Extract, encoder: Path, kind: str, layers: Any):
+def test_every_token(run: Extract, encoder_folder: Path, kind: str, layers: Any):
     found = run(pooling="none", layers=layers, format=kind)
     depths = (4,) if layers == "top" else (1, 4)
-    expected = computed(encoder, View(depths))
+    expected = computed(encoder_folder, View(depths))
     for shard in found:
         assert shard.offsets is not None
         assert len(shard.offsets) == shard.rows + 1
@@ -89,9 +89,9 @@ def test_every_token(run: Extract, encoder: Path, kind: str, layers: Any):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_half_precision(run: Extract, encoder: Path, kind: str):
+def test_half_precision(run: Extract, encoder_folder: Path, kind: str):
     found = run(dtype="float16", format=kind, rows_per_shard=25)
-    expected = computed(encoder, View((4,), "mean"))[:, 0].astype(np.float16)
+    expected = computed(encoder_folder, View((4,), "mean"))[:, 0].astype(np.float16)
     assert joined(found.folder).dtype == np.float16
     np.testing.assert_array_equal(joined(found.folder), expected)
 
@@ -105,10 +105,10 @@ def test_a_number_beyond_half_precision_is_no_infinity(run: Extract, monkeypatch
 
 @pytest.mark.parametrize("pooling", ["mean", "none"])
 def test_batches_of_one_shape_change_nothing_but_rounding(
-    run: Extract, encoder: Path, pooling: str
+    run: Extract, encoder_folder: Path, pooling: str
 ):
     """In bfloat16 copies fill up a shard's last batch; none of them is seen."""
-    loaded = load_encoder(str(encoder))
+    loaded = load_encoder(str(encoder_folder))
     pieces = tokenize(Examples(TEXTS), loaded.tokenizer, 40)
     filled = vectors.with_full_batches(pieces)
     longest = int(pieces.lengths.max())
@@ -131,12 +131,12 @@ def test_batches_of_one_shape_change_nothing_but_rounding(
         np.testing.assert_allclose(shard.vectors, own.reshape(shard.vectors.shape), atol=0.05)
 
 
-def test_pairs_are_encoded_together(run: Extract, encoder: Path, tmp_path: Path):
+def test_pairs_are_encoded_together(run: Extract, encoder_folder: Path, tmp_path: Path):
     pairs = tuple(reversed(TEXTS))
     rows = list(zip(TEXTS, pairs, strict=True))
     source = write_table(tmp_path / "pairs.csv", ("first", "second"), rows)
     found = run(source=source, text="first", pair="second", rows_per_shard=25)
-    expected = computed(encoder, View((4,), "mean"), pairs=pairs)[:, 0]
+    expected = computed(encoder_folder, View((4,), "mean"), pairs=pairs)[:, 0]
     np.testing.assert_array_equal(joined(found.folder), expected)
 
 
@@ -158,12 +158,14 @@ def test_kept_columns_stand_beside_the_vectors(run: Extract, kind: str):
     assert first.table().column("label").to_pylist() == list("ababababab")
 
 
-def test_what_was_done_is_written_down(run: Extract, encoder: Path, data: Path):
+def test_what_was_done_is_written_down(run: Extract, encoder_folder: Path, texts_file: Path):
     found = run()
     facts = json.loads((found.folder / "features.json").read_text())
     assert facts["complete"]
-    assert (facts["rows"], facts["data"]) == (25, str(data))
-    assert facts["encoder"]["fingerprint"] == load_encoder(str(encoder)).encoder.fingerprint()
+    assert (facts["rows"], facts["data"]) == (25, str(texts_file))
+    assert (
+        facts["encoder"]["fingerprint"] == load_encoder(str(encoder_folder)).encoder.fingerprint()
+    )
     ranges = [(shard["first"], shard["rows"]) for shard in facts["shards"]]
     assert ranges == [(0, 10), (10, 10), (20, 5)]
     assert facts["configuration"]["layers"] == [4]
@@ -235,9 +237,9 @@ def test_an_extraction_goes_on_where_it_was_stopped(
     assert contents(found.folder) == whole
 
 
-def test_rows_that_were_appended_are_added(run: Extract, data: Path):
+def test_rows_that_were_appended_are_added(run: Extract, texts_file: Path):
     first = contents(run().folder)
-    write_texts(data, [*TEXTS, *some_texts(30, seed=1)])
+    write_texts(texts_file, [*TEXTS, *some_texts(30, seed=1)])
     found = run()
     assert (len(found), found.facts["last_command"]["shards"]) == (55, 4)
     whole = contents(run("whole").folder)
@@ -246,12 +248,12 @@ def test_rows_that_were_appended_are_added(run: Extract, data: Path):
 
 
 @pytest.mark.parametrize("rows", [TEXTS[:12], TEXTS[:20], ("w1", *TEXTS[1:]), (*TEXTS[:24], "w1")])
-def test_other_rows_belong_in_another_folder(run: Extract, data: Path, rows: tuple[str, ...]):
+def test_other_rows_belong_in_another_folder(run: Extract, texts_file: Path, rows: tuple[str, ...]):
     before = contents(run().folder)
-    write_texts(data, rows)
+    write_texts(texts_file, rows)
     with pytest.raises(ConfigError, match="Choose another folder"):
         run()
-    assert contents(data.parent / "out") == before
+    assert contents(texts_file.parent / "out") == before
 
 
 def test_another_configuration_belongs_in_another_folder(run: Extract, tmp_path: Path):
@@ -299,13 +301,13 @@ def test_a_full_disk_leaves_what_was_finished(
     assert run().facts["last_command"]["rows"] == 15
 
 
-def test_a_bad_row_keeps_the_shards_before_it(run: Extract, data: Path):
-    lines = data.read_text().splitlines()
-    data.write_text("\n".join([*lines[:22], "21,a,b,c", *lines[23:]]) + "\n")
+def test_a_bad_row_keeps_the_shards_before_it(run: Extract, texts_file: Path):
+    lines = texts_file.read_text().splitlines()
+    texts_file.write_text("\n".join([*lines[:22], "21,a,b,c", *lines[23:]]) + "\n")
     with pytest.raises(DataError, match=r"texts.csv line 23 has 4 fields, not 3"):
         run()
-    assert len(contents(data.parent / "out")) == 2
-    data.write_text("\n".join(lines) + "\n")
+    assert len(contents(texts_file.parent / "out")) == 2
+    texts_file.write_text("\n".join(lines) + "\n")
     assert run().facts["last_command"]["rows"] == 5
 
 
@@ -357,12 +359,12 @@ def test_shards_are_of_a_size_that_fits_into_memory(given: dict[str, Any], rows:
     assert settings.shard_rows(len(settings.depths(12)), 768, 256) == rows
 
 
-def test_the_python_call(encoder: Path, data: Path, tmp_path: Path):
+def test_the_python_call(encoder_folder: Path, texts_file: Path, tmp_path: Path):
     out = tmp_path / "called"
-    found = totune.extract_features(data, out=out, model=str(encoder), layers=[1])
+    found = totune.extract_features(texts_file, out=out, model=str(encoder_folder), layers=[1])
     assert len(found) == 25
     with pytest.raises(ConfigError, match=r"has no option 'layer'. Did you mean 'layers'"):
-        totune.extract_features(data, out=out, layer=[1])
+        totune.extract_features(texts_file, out=out, layer=[1])
 
 
 BEFORE = Path(__file__).resolve().parents[2] / "fixtures/before_one_house/features"

@@ -29,12 +29,12 @@ def extract_all(encoder: Path, files: Sequence[Path], answer: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems count in other units")
-def test_four_times_the_rows_take_no_more_memory(encoder: Path, tmp_path: Path):
+def test_four_times_the_rows_take_no_more_memory(encoder_folder: Path, tmp_path: Path):
     """More rows add less than half of what they would take if they were held."""
     texts = [f"{row} " + " ".join(WORDS[:40]) for row in range(MANY)]
     few = write_texts(tmp_path / "few.csv", texts[:FEW])
     many = write_texts(tmp_path / "many.csv", texts)
-    run_apart(extract_all, encoder, [few, many], tmp_path / "peaks")
+    run_apart(extract_all, encoder_folder, [few, many], tmp_path / "peaks")
     peaks = [1024 * int(line) for line in (tmp_path / "peaks").read_text().split()]
     assert peaks[1] - peaks[0] < WOULD_BE_HELD / 2
     assert peaks[0] > resource.getpagesize()

@@ -29,7 +29,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.timeout(900)
 @pytest.mark.filterwarnings("default")  # Ray has several of its own
 @pytest.mark.usefixtures("local_ray")
-def test_ray_writes_the_same_bytes(run: Extract, data: Path):
+def test_ray_writes_the_same_bytes(run: Extract, texts_file: Path):
     here = contents(run("here").folder)
     there = run("there", executor="ray")
     assert contents(there.folder) == here
@@ -40,8 +40,8 @@ def test_ray_writes_the_same_bytes(run: Extract, data: Path):
     assert again.facts["last_command"]["shards"] == 1
     assert contents(again.folder) == here
     # And a fault is told as here.
-    lines = data.read_text().splitlines()
-    data.write_text("\n".join([*lines[:15], "14,a,b,c", *lines[16:]]) + "\n")
+    lines = texts_file.read_text().splitlines()
+    texts_file.write_text("\n".join([*lines[:15], "14,a,b,c", *lines[16:]]) + "\n")
     with pytest.raises(DataError, match=r"texts.csv line 16 has 4 fields, not 3"):
         run("faulty", executor="ray")
 

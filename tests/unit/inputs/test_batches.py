@@ -42,7 +42,7 @@ def build(pad: bool = True, segments: bool = True) -> PreTrainedTokenizerFast:
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> PreTrainedTokenizerBase:
+def piece_tokenizer() -> PreTrainedTokenizerBase:
     return build()
 
 
@@ -50,8 +50,8 @@ def row(pieces: Encodings, at: int) -> list[int]:
     return pieces.input_ids[pieces.offsets[at] : pieces.offsets[at + 1]].tolist()
 
 
-def test_single_texts(tokenizer: PreTrainedTokenizerBase) -> None:
-    pieces = tokenize(Examples(("The film is goodly", "bad", "")), tokenizer, 16)
+def test_single_texts(piece_tokenizer: PreTrainedTokenizerBase) -> None:
+    pieces = tokenize(Examples(("The film is goodly", "bad", "")), piece_tokenizer, 16)
     assert row(pieces, 0) == [2, 4, 5, 6, 7, 9, 3]
     assert row(pieces, 1) == [2, 8, 3]
     assert row(pieces, 2) == [2, 3]
@@ -59,8 +59,8 @@ def test_single_texts(tokenizer: PreTrainedTokenizerBase) -> None:
     assert (len(pieces), pieces.truncated, pieces.pad_token_id) == (3, 0, 0)
 
 
-def test_pairs_are_one_sequence_of_two_segments(tokenizer: PreTrainedTokenizerBase) -> None:
-    pieces = tokenize(Examples(("a b",), pairs=("c",)), tokenizer, 16)
+def test_pairs_are_one_sequence_of_two_segments(piece_tokenizer: PreTrainedTokenizerBase) -> None:
+    pieces = tokenize(Examples(("a b",), pairs=("c",)), piece_tokenizer, 16)
     assert row(pieces, 0) == [2, 10, 11, 3, 12, 3]
     assert pieces.token_type_ids is not None
     assert pieces.token_type_ids.tolist() == [0, 0, 0, 0, 1, 1]
@@ -81,25 +81,25 @@ def test_truncation_is_counted_exactly(lengths: list[tuple[int, int]], max_lengt
     assert pieces.lengths.tolist() == np.minimum(wanted, max_length).tolist()
 
 
-def test_the_longer_text_of_a_pair_is_cut_first(tokenizer: PreTrainedTokenizerBase) -> None:
-    pieces = tokenize(Examples(("a " * 9,), pairs=("b b",)), tokenizer, 9)
+def test_the_longer_text_of_a_pair_is_cut_first(piece_tokenizer: PreTrainedTokenizerBase) -> None:
+    pieces = tokenize(Examples(("a " * 9,), pairs=("b b",)), piece_tokenizer, 9)
     assert row(pieces, 0) == [2, 10, 10, 10, 10, 3, 11, 11, 3]
 
 
-def test_long_texts_raise_no_warning(tokenizer: PreTrainedTokenizerBase) -> None:
+def test_long_texts_raise_no_warning(piece_tokenizer: PreTrainedTokenizerBase) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        pieces = tokenize(Examples(("a " * 50_000,) * 3), tokenizer, 20)
+        pieces = tokenize(Examples(("a " * 50_000,) * 3), piece_tokenizer, 20)
     assert (pieces.truncated, pieces.lengths.tolist()) == (3, [20] * 3)
 
 
 def test_many_rows_are_tokenised_in_chunks(
-    tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
+    piece_tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = Examples(tuple("a " * (i % 7) for i in range(25)), pairs=("b",) * 25)
-    whole = tokenize(data, tokenizer, 8)
+    whole = tokenize(data, piece_tokenizer, 8)
     monkeypatch.setattr("totune.inputs.encoded.CHUNK", 4)
-    parts = tokenize(data, tokenizer, 8)
+    parts = tokenize(data, piece_tokenizer, 8)
     assert parts.input_ids.tolist() == whole.input_ids.tolist()
     assert parts.offsets.tolist() == whole.offsets.tolist()
     assert (parts.truncated, parts.identity) == (whole.truncated, whole.identity)
@@ -130,15 +130,15 @@ def test_a_tokenizer_that_cannot_pad_is_an_error() -> None:
         tokenize(Examples(("a",)), build(pad=False), 8)
 
 
-def test_a_limit_without_room_is_an_error(tokenizer: PreTrainedTokenizerBase) -> None:
+def test_a_limit_without_room_is_an_error(piece_tokenizer: PreTrainedTokenizerBase) -> None:
     with pytest.raises(ConfigError, match=r"max_length is 2; .* must be 3 or more"):
-        tokenize(Examples(("a",)), tokenizer, 2)
+        tokenize(Examples(("a",)), piece_tokenizer, 2)
     with pytest.raises(ConfigError, match="must be 5 or more"):
-        tokenize(Examples(("a",), pairs=("b",)), tokenizer, 4)
+        tokenize(Examples(("a",), pairs=("b",)), piece_tokenizer, 4)
 
 
-def test_a_batch_is_padded_to_its_longest_row(tokenizer: PreTrainedTokenizerBase) -> None:
-    pieces = tokenize(Examples(("a", "a b c a b c", "a b")), tokenizer, 16)
+def test_a_batch_is_padded_to_its_longest_row(piece_tokenizer: PreTrainedTokenizerBase) -> None:
+    pieces = tokenize(Examples(("a", "a b c a b c", "a b")), piece_tokenizer, 16)
     batch = pieces.batch(np.array([2, 0]))
     assert batch.input_ids.tolist() == [[2, 10, 11, 3], [2, 10, 3, 0]]
     assert batch.attention_mask.tolist() == [[1, 1, 1, 1], [1, 1, 1, 0]]

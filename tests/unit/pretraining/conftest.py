@@ -29,12 +29,9 @@ def _sentence(rng: random.Random) -> str:
     return f"The {ANIMALS[number]} {DOINGS[number]} {rng.choice(PLACES)}."
 
 
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TOTUNE_CACHE", str(folder))
-        yield folder
+@pytest.fixture(autouse=True)
+def _apart(cache: Path) -> None:
+    """All these tests leave the user's cache alone."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -46,5 +43,5 @@ def rate() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_corpus(tmp_path_factory.mktemp("corpus") / "text.txt")

@@ -27,20 +27,20 @@ from totune.progress import Progress
 
 
 @pytest.fixture(scope="module")
-def rows(text: Path) -> PackedRows:
-    train, held = hold_out(read_corpus([text]))
+def word_rows(corpus_file: Path) -> PackedRows:
+    train, held = hold_out(read_corpus([corpus_file]))
     store = open_store(train, held, WordTokenizer(Vocabulary(), 512), Progress())
     return pack_rows(store, 0, len(train), 20, train.words)
 
 
 @pytest.fixture
-def objective(rows: PackedRows) -> BilmObjective:
+def objective(word_rows: PackedRows) -> BilmObjective:
     torch.manual_seed(0)
     vocabulary = Vocabulary()
-    for word in rows.store.words:
+    for word in word_rows.store.words:
         vocabulary.number(word)
     encoder = ElmoEncoder(ELMO_PRESETS["tiny"].architecture, vocabulary)
-    softmax = WordSoftmax(16, rows.store.words[:-3])
+    softmax = WordSoftmax(16, word_rows.store.words[:-3])
     return BilmObjective(encoder, WordTokenizer(vocabulary, 512), softmax)
 
 
@@ -66,15 +66,15 @@ def plain_lstm(layer: ElmoLayer, way: int) -> nn.LSTM:
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections")
 def test_each_word_is_predicted_from_those_before_and_from_those_after(
-    objective: BilmObjective, rows: PackedRows
+    objective: BilmObjective, word_rows: PackedRows
 ) -> None:
     which = np.arange(6)
-    batch = objective.collate(rows, which, seed=0)
+    batch = objective.collate(word_rows, which, seed=0)
     sums = objective(objective.micro_batch(batch, which))
     classes = objective.softmax.classes_of(objective.tokenizer.vocabulary)
     wanted = {"forward": 0.0, "backward": 0.0}
     for row in which:
-        ids = np.concatenate([[BEGIN], rows.read(int(row))])
+        ids = np.concatenate([[BEGIN], word_rows.read(int(row))])
         assert ids[-1] == END
         vectors = objective.encoder.embedder(torch.from_numpy(objective._characters.of(ids)).long())
         for way, name in enumerate(wanted):
@@ -84,15 +84,15 @@ def test_each_word_is_predicted_from_those_before_and_from_those_after(
             log_probabilities = objective.softmax.adaptive.log_prob(states[:-1])
             targets = torch.from_numpy(classes[ids[order]][1:])
             wanted[name] -= float(log_probabilities.gather(1, targets[:, None]).sum().detach())
-    assert batch.targets["forward"] == sum(len(rows.read(int(row))) for row in which)
+    assert batch.targets["forward"] == sum(len(word_rows.read(int(row))) for row in which)
     for name, value in wanted.items():
         assert float(sums[name].detach()) == pytest.approx(value, rel=1e-5)
 
 
 def test_a_row_that_was_cut_inside_a_sentence_still_ends(
-    objective: BilmObjective, rows: PackedRows
+    objective: BilmObjective, word_rows: PackedRows
 ) -> None:
-    cut = pack_rows(rows.store, 0, 2, 4, 10)
+    cut = pack_rows(word_rows.store, 0, 2, 4, 10)
     batch = objective.collate(cut, np.arange(len(cut)), seed=0)
     ids, lengths = batch.tensors["ids"].numpy(), batch.tensors["lengths"].numpy()
     assert (ids[:, 0] == BEGIN).all()
@@ -101,12 +101,12 @@ def test_a_row_that_was_cut_inside_a_sentence_still_ends(
 
 
 def test_words_outside_the_softmax_are_one_class(
-    objective: BilmObjective, rows: PackedRows
+    objective: BilmObjective, word_rows: PackedRows
 ) -> None:
     vocabulary = objective.tokenizer.vocabulary
     classes = objective.softmax.classes_of(vocabulary)
-    rare = [classes[vocabulary.number(word)] for word in rows.store.words[-3:]]
-    known = [classes[vocabulary.number(word)] for word in rows.store.words[:-3]]
+    rare = [classes[vocabulary.number(word)] for word in word_rows.store.words[-3:]]
+    known = [classes[vocabulary.number(word)] for word in word_rows.store.words[:-3]]
     assert set(rare) == {1}
     assert known == list(range(3, 3 + len(known)))
 

@@ -17,8 +17,8 @@ from totune.progress import Progress
 
 
 @pytest.fixture(scope="module")
-def rows(text: Path) -> tuple[PackedRows, BertTokenizer]:
-    train, held = hold_out(read_corpus([text]))
+def piece_rows(corpus_file: Path) -> tuple[PackedRows, BertTokenizer]:
+    train, held = hold_out(read_corpus([corpus_file]))
     tokenizer = learn_pieces(
         train, 50, cased=False, exact=False, max_length=64, progress=Progress()
     )
@@ -42,9 +42,9 @@ def network(tokenizer: BertTokenizer, pairs: bool = False) -> BertForMaskedLM | 
 
 @pytest.mark.parametrize("pairs", [False, True])
 def test_the_loss_is_that_of_transformers(
-    rows: tuple[PackedRows, BertTokenizer], pairs: bool
+    piece_rows: tuple[PackedRows, BertTokenizer], pairs: bool
 ) -> None:
-    text, tokenizer = rows
+    text, tokenizer = piece_rows
     model = network(tokenizer, pairs)
     objective = MaskedObjective(model, tokenizer, pairs=pairs)
     batch = objective.collate(select_pairable(text) if pairs else text, np.arange(12), seed=1)
@@ -58,8 +58,10 @@ def test_the_loss_is_that_of_transformers(
     assert int(sums["masked_right"]) == int(right)
 
 
-def test_other_heads_are_read_from_the_whole_model(rows: tuple[PackedRows, BertTokenizer]) -> None:
-    text, tokenizer = rows
+def test_other_heads_are_read_from_the_whole_model(
+    piece_rows: tuple[PackedRows, BertTokenizer],
+) -> None:
+    text, tokenizer = piece_rows
     objective = MaskedObjective(network(tokenizer), tokenizer)
     batch = objective.collate(text, np.arange(8), seed=1)
     part = objective.micro_batch(batch, np.arange(8))
@@ -68,8 +70,8 @@ def test_other_heads_are_read_from_the_whole_model(rows: tuple[PackedRows, BertT
     assert objective(part)["masked"].item() == pytest.approx(gathered, rel=1e-5)
 
 
-def test_fifteen_in_a_hundred_are_masked(rows: tuple[PackedRows, BertTokenizer]) -> None:
-    text, tokenizer = rows
+def test_fifteen_in_a_hundred_are_masked(piece_rows: tuple[PackedRows, BertTokenizer]) -> None:
+    text, tokenizer = piece_rows
     objective = MaskedObjective(network(tokenizer), tokenizer)
     batch = objective.collate(text, np.arange(len(text)), seed=2)
     inputs, labels = batch.tensors["input_ids"], batch.tensors["labels"]
@@ -86,8 +88,8 @@ def test_fifteen_in_a_hundred_are_masked(rows: tuple[PackedRows, BertTokenizer])
     assert torch.equal(again.tensors["input_ids"], inputs)
 
 
-def test_words_are_masked_whole(rows: tuple[PackedRows, BertTokenizer]) -> None:
-    text, tokenizer = rows
+def test_words_are_masked_whole(piece_rows: tuple[PackedRows, BertTokenizer]) -> None:
+    text, tokenizer = piece_rows
     objective = MaskedObjective(network(tokenizer), tokenizer, whole_words=True)
     batch = objective.collate(text, np.arange(len(text)), seed=2)
     inputs, labels = batch.tensors["input_ids"].numpy(), batch.tensors["labels"].numpy()
@@ -101,9 +103,9 @@ def test_words_are_masked_whole(rows: tuple[PackedRows, BertTokenizer]) -> None:
 
 
 def test_half_of_the_pairs_follow_each_other_and_the_rest_are_of_two_documents(
-    rows: tuple[PackedRows, BertTokenizer],
+    piece_rows: tuple[PackedRows, BertTokenizer],
 ) -> None:
-    text = select_pairable(rows[0])
+    text = select_pairable(piece_rows[0])
     random = np.random.default_rng(0)
     apart = 0
     for row in range(len(text)):
@@ -119,9 +121,9 @@ def test_half_of_the_pairs_follow_each_other_and_the_rest_are_of_two_documents(
 
 
 def test_what_does_not_follow_is_from_another_document(
-    rows: tuple[PackedRows, BertTokenizer],
+    piece_rows: tuple[PackedRows, BertTokenizer],
 ) -> None:
-    text = select_pairable(rows[0])
+    text = select_pairable(piece_rows[0])
     store = text.store
     numbered = PackedRows(  # pieces that say their document
         store.__class__(
@@ -139,7 +141,7 @@ def test_what_does_not_follow_is_from_another_document(
         assert len(np.unique(pair.second)) == 1
 
 
-def test_pairs_need_two_documents(rows: tuple[PackedRows, BertTokenizer]) -> None:
-    text = rows[0]
+def test_pairs_need_two_documents(piece_rows: tuple[PackedRows, BertTokenizer]) -> None:
+    text = piece_rows[0]
     with pytest.raises(DataError, match="next_sentence needs two documents"):
         select_pairable(text.select(text.documents == 0))

@@ -20,8 +20,8 @@ from totune.progress import Progress
 
 
 @pytest.fixture
-def texts(text: Path) -> tuple[PretrainingCorpus, PretrainingCorpus]:
-    return hold_out(read_corpus([text]), share=0.1)
+def split_corpus(corpus_file: Path) -> tuple[PretrainingCorpus, PretrainingCorpus]:
+    return hold_out(read_corpus([corpus_file]), share=0.1)
 
 
 def open_words(texts: tuple[PretrainingCorpus, PretrainingCorpus]) -> TokenStore:
@@ -33,40 +33,40 @@ def sentences_of(corpus: PretrainingCorpus) -> list[str]:
 
 
 def test_word_pieces_are_those_of_the_tokenizer(
-    texts: tuple[PretrainingCorpus, PretrainingCorpus],
+    split_corpus: tuple[PretrainingCorpus, PretrainingCorpus],
 ) -> None:
     tokenizer = learn_pieces(
-        texts[0], 60, cased=False, exact=False, max_length=32, progress=Progress()
+        split_corpus[0], 60, cased=False, exact=False, max_length=32, progress=Progress()
     )
-    store = open_store(*texts, tokenizer, Progress())
-    wanted = [*sentences_of(texts[0]), *sentences_of(texts[1])]
+    store = open_store(*split_corpus, tokenizer, Progress())
+    wanted = [*sentences_of(split_corpus[0]), *sentences_of(split_corpus[1])]
     found = [store.tokens[a:b].tolist() for a, b in pairwise(store.sentences)]
     assert store.tokens.dtype == np.uint16
     assert found == [tokenizer(one, add_special_tokens=False)["input_ids"] for one in wanted]
-    assert len(store.documents) - 1 == len(texts[0]) + len(texts[1])
-    assert store.train_documents == len(texts[0])
+    assert len(store.documents) - 1 == len(split_corpus[0]) + len(split_corpus[1])
+    assert store.train_documents == len(split_corpus[0])
 
 
 def test_words_are_numbered_by_how_often_they_are_trained_on(
-    texts: tuple[PretrainingCorpus, PretrainingCorpus],
+    split_corpus: tuple[PretrainingCorpus, PretrainingCorpus],
 ) -> None:
-    store = open_words(texts)
+    store = open_words(split_corpus)
     assert store.counts.tolist() == sorted(store.counts, reverse=True)
     assert set(store.words[:2]) == {"The", "."}
     first = store.tokens[: store.sentences[1]]
     assert first[-1] == END
     spoken = " ".join(store.words[number - EMPTY - 1] for number in first[:-1])
-    assert spoken == sentences_of(texts[0])[0].replace(".", " .")
+    assert spoken == sentences_of(split_corpus[0])[0].replace(".", " .")
     trained = store.tokens[: store.sentences[store.documents[store.train_documents]]]
     assert (trained > EMPTY).sum() == store.counts.sum()
 
 
 def test_a_store_is_made_once(
-    texts: tuple[PretrainingCorpus, PretrainingCorpus], monkeypatch: pytest.MonkeyPatch
+    split_corpus: tuple[PretrainingCorpus, PretrainingCorpus], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = open_words(texts)
+    first = open_words(split_corpus)
     monkeypatch.setattr(module, "tokenise", None)
-    again = open_words(texts)
+    again = open_words(split_corpus)
     assert np.array_equal(first.tokens, again.tokens)
 
 
@@ -97,14 +97,14 @@ def test_what_could_not_be_finished_leaves_nothing(
     ],
 )
 def test_a_damaged_store_is_reported_and_made_again(
-    texts: tuple[PretrainingCorpus, PretrainingCorpus],
+    split_corpus: tuple[PretrainingCorpus, PretrainingCorpus],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     name: str,
     content: bytes | None,
 ) -> None:
     monkeypatch.setenv("TOTUNE_CACHE", str(tmp_path))
-    whole = open_words(texts).tokens.copy()
+    whole = open_words(split_corpus).tokens.copy()
     (file,) = cache_root().glob(f"*/{name}")
     if content is None:
         file.unlink()
@@ -113,7 +113,7 @@ def test_a_damaged_store_is_reported_and_made_again(
     progress = Progress()
     warnings: list[str] = []
     monkeypatch.setattr(progress, "warn", warnings.append)
-    again = open_store(*texts, WordTokenizer(Vocabulary(), 512), progress)
+    again = open_store(*split_corpus, WordTokenizer(Vocabulary(), 512), progress)
     assert np.array_equal(again.tokens, whole)
     (warning,) = warnings
     assert str(file.parent) in warning
@@ -122,13 +122,13 @@ def test_a_damaged_store_is_reported_and_made_again(
 
 
 def test_word_pieces_have_the_same_ids_each_time(
-    texts: tuple[PretrainingCorpus, PretrainingCorpus],
+    split_corpus: tuple[PretrainingCorpus, PretrainingCorpus],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
     monkeypatch.setenv("TOTUNE_CACHE", str(tmp_path))
     tokenizer = learn_pieces(
-        texts[0], 60, cased=False, exact=False, max_length=32, progress=Progress()
+        split_corpus[0], 60, cased=False, exact=False, max_length=32, progress=Progress()
     )
     pieces = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     assert pieces[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

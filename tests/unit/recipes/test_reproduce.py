@@ -9,17 +9,19 @@ from totune.recipes.reproduce import reproduce
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
+def tweets(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tweets")
     write_tweets(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
-def reproduced(data):
+def reproduced(tweets):
     """The folder of a recipe that ran, and what was said meanwhile."""
     progress = Recorder()
-    folder = reproduce("hart-sparse", data_dir=data, out=data / "out", model="x", progress=progress)
+    folder = reproduce(
+        "hart-sparse", data_dir=tweets, out=tweets / "out", model="x", progress=progress
+    )
     return folder, progress.said
 
 
@@ -39,8 +41,8 @@ def test_a_recipe_runs_from_file_to_report(reproduced):
     assert said == ["hart-sparse uses no encoder, so the model x is not loaded."]
 
 
-def test_it_is_repeatable(reproduced, data):
-    first, second = reproduced[0], reproduce("hart-sparse", data_dir=data, out=data / "again")
+def test_it_is_repeatable(reproduced, tweets):
+    first, second = reproduced[0], reproduce("hart-sparse", data_dir=tweets, out=tweets / "again")
     for name in ("results.json", "report.md", "report.html"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
 

@@ -52,7 +52,7 @@ class FakeStudy:
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def compare_call(monkeypatch):
     calls = {}
 
     def compare(data, **settings):
@@ -68,23 +68,25 @@ def run(tmp_path, model=None):
     return module.run_study(RECIPE, RECIPE.run, file, tmp_path, model, 0.5, 2, Progress())
 
 
-def test_the_study_is_asked_for_what_the_recipe_says(asked, tmp_path):
+def test_the_study_is_asked_for_what_the_recipe_says(compare_call, tmp_path):
     run(tmp_path)
-    assert asked["data"] == tmp_path / "train.csv"
-    assert asked["out"] == tmp_path / "study"
-    assert asked["model"] == "minilm"
-    assert (asked["text"], asked["label"]) == ("text", "target")
-    assert (asked["fraction"], asked["seeds"]) == (0.5, 2)
-    assert [member["label"] for member in asked["strategies"]] == [r.label for r in RECIPE.rows]
-    assert asked["strategies"][0]["options"]["learning_rate"] == 5e-5
+    assert compare_call["data"] == tmp_path / "train.csv"
+    assert compare_call["out"] == tmp_path / "study"
+    assert compare_call["model"] == "minilm"
+    assert (compare_call["text"], compare_call["label"]) == ("text", "target")
+    assert (compare_call["fraction"], compare_call["seeds"]) == (0.5, 2)
+    assert [member["label"] for member in compare_call["strategies"]] == [
+        r.label for r in RECIPE.rows
+    ]
+    assert compare_call["strategies"][0]["options"]["learning_rate"] == 5e-5
 
 
-def test_another_model_may_be_named(asked, tmp_path):
+def test_another_model_may_be_named(compare_call, tmp_path):
     run(tmp_path, model="bert-base-uncased")
-    assert asked["model"] == "bert-base-uncased"
+    assert compare_call["model"] == "bert-base-uncased"
 
 
-def test_rows_come_from_the_runs_predictions(asked, tmp_path):
+def test_rows_come_from_the_runs_predictions(compare_call, tmp_path):
     frozen, unfrozen, last, *others = run(tmp_path).groups[0].outcomes
     assert frozen.scores["accuracy"] == (0.75, 0.5)
     assert frozen.scores["f1 of class 0"] == pytest.approx((0.8, 2 / 3))
@@ -94,7 +96,7 @@ def test_rows_come_from_the_runs_predictions(asked, tmp_path):
     assert [other.count for other in others] == [0, 0]
 
 
-def test_tests_are_run_where_there_are_runs(asked, tmp_path):
+def test_tests_are_run_where_there_are_runs(compare_call, tmp_path):
     first, second, *own = run(tmp_path).tests
     assert first.ours is not None
     assert first.ours["t"] < 0

@@ -34,7 +34,7 @@ def draw_all(info: StudyInfo, records: list[RunRecord]) -> list[str]:
 
 
 @pytest.fixture
-def pictures(info: StudyInfo, records: list[RunRecord]) -> list[str]:
+def study_pictures(info: StudyInfo, records: list[RunRecord]) -> list[str]:
     return draw_all(info, records)
 
 
@@ -42,29 +42,29 @@ def words(svg: str) -> list[str]:
     return ["".join(node.itertext()) for node in ElementTree.fromstring(svg).iter() if node.text]
 
 
-def test_pictures_are_svg_elements_with_text_as_text(pictures: list[str]):
-    for svg in pictures:
+def test_pictures_are_svg_elements_with_text_as_text(study_pictures: list[str]):
+    for svg in study_pictures:
         assert svg.startswith('<svg role="img" aria-label=')
-        assert "fine-tuning" in words(pictures[0])
+        assert "fine-tuning" in words(study_pictures[0])
         assert "Accuracy, points" in words(svg)
 
 
 def test_the_same_data_gives_the_same_bytes(
-    pictures: list[str], info: StudyInfo, records: list[RunRecord]
+    study_pictures: list[str], info: StudyInfo, records: list[RunRecord]
 ):
-    assert draw_all(info, records) == pictures
+    assert draw_all(info, records) == study_pictures
 
 
-def test_names_inside_pictures_are_all_referred_to(pictures: list[str]):
-    for svg in pictures:
+def test_names_inside_pictures_are_all_referred_to(study_pictures: list[str]):
+    for svg in study_pictures:
         for name in re.findall(r' id="([^"]+)"', svg):
             assert f"#{name}" in svg
         for name in re.findall(r"url\(#([^)]+)\)", svg):
             assert f'id="{name}"' in svg
 
 
-def test_nothing_is_loaded_from_outside(pictures: list[str]):
-    for svg in pictures:
+def test_nothing_is_loaded_from_outside(study_pictures: list[str]):
+    for svg in study_pictures:
         assert re.findall(r'(?:href|src)="(?!#)', svg) == []
 
 
@@ -75,8 +75,8 @@ def test_strange_names_are_drawn_literally(info: StudyInfo):
         assert name in words(svg)
 
 
-def test_a_degenerate_run_off_the_scale_is_written_at_its_edge(pictures: list[str]):
-    assert "× 50.0" in words(pictures[0])
+def test_a_degenerate_run_off_the_scale_is_written_at_its_edge(study_pictures: list[str]):
+    assert "× 50.0" in words(study_pictures[0])
 
 
 def test_pictures_of_one_run_draw_without_a_warning(

@@ -20,13 +20,13 @@ RUNS = [stacked(0, 2, 0.061), stacked(1, 4, 0.055), stacked(2, 3, 0.072)]
 
 
 @pytest.fixture
-def study(info: StudyInfo) -> StudyInfo:
+def phases_info(info: StudyInfo) -> StudyInfo:
     return replace(info, strategies=["fine-tuning", "stack-and-finetune"])
 
 
 @pytest.fixture
-def rows(study: StudyInfo) -> list[dict[str, Any]]:
-    return phase_rows(study, RUNS)
+def rows_of_phases(phases_info: StudyInfo) -> list[dict[str, Any]]:
+    return phase_rows(phases_info, RUNS)
 
 
 def unfreezing(layers: int) -> RunRecord:
@@ -47,8 +47,8 @@ def values(rows: list[dict[str, Any]], name: str, seed: int = 0) -> list[Any]:
     return [row[name] for row in rows if row["seed"] == seed]
 
 
-def test_each_phase_begins_at_the_same_place_for_all_seeds(rows: list[dict[str, Any]]):
-    placed, spans = align_phases(rows)
+def test_each_phase_begins_at_the_same_place_for_all_seeds(rows_of_phases: list[dict[str, Any]]):
+    placed, spans = align_phases(rows_of_phases)
     assert spans == [
         {"phase": "stack", "start": 0, "epochs": 4},
         {"phase": "all", "start": 4, "epochs": 3},
@@ -61,40 +61,44 @@ def test_each_phase_begins_at_the_same_place_for_all_seeds(rows: list[dict[str, 
     assert [row["at"] for row in placed if row["kept"]] == [6, 6, 6]
 
 
-def test_the_gap_is_what_the_stop_looked_at_in_points(rows: list[dict[str, Any]]):
-    assert values(rows, "dev") == pytest.approx([71, 72, 80, 82, 84])
-    assert values(rows, "train")[:2] == pytest.approx([74.05, 78.1])
-    assert values(rows, "gap")[:2] == pytest.approx([3.05, 6.1])
-    assert values(rows, "gap")[2:] == values(rows, "train")[2:] == [None, None, None]
+def test_the_gap_is_what_the_stop_looked_at_in_points(rows_of_phases: list[dict[str, Any]]):
+    assert values(rows_of_phases, "dev") == pytest.approx([71, 72, 80, 82, 84])
+    assert values(rows_of_phases, "train")[:2] == pytest.approx([74.05, 78.1])
+    assert values(rows_of_phases, "gap")[:2] == pytest.approx([3.05, 6.1])
+    assert (
+        values(rows_of_phases, "gap")[2:]
+        == values(rows_of_phases, "train")[2:]
+        == [None, None, None]
+    )
     assert gap_limit(RUNS, "stack-and-finetune", "accuracy") == pytest.approx(5)
 
 
-def test_what_was_measured_while_training_is_kept_apart(rows: list[dict[str, Any]]):
-    assert values(rows, "live")[:2] == [None, None]
-    assert values(rows, "live")[2:] == pytest.approx([78, 81, 84])
+def test_what_was_measured_while_training_is_kept_apart(rows_of_phases: list[dict[str, Any]]):
+    assert values(rows_of_phases, "live")[:2] == [None, None]
+    assert values(rows_of_phases, "live")[2:] == pytest.approx([78, 81, 84])
 
 
-def test_for_an_error_the_gap_is_how_much_smaller_it_is_on_train(study: StudyInfo):
+def test_for_an_error_the_gap_is_how_much_smaller_it_is_on_train(phases_info: StudyInfo):
     epochs = [EpochRecord("stack", 1, {}, {"mse": 0.9}, 1.0, 6, True, {"mse": 0.5})]
     run = replace(RUNS[0], epochs=epochs, config={}, best_epoch=1)
-    (row,) = phase_rows(replace(study, metric="mse", metrics=["mse"]), [run])
+    (row,) = phase_rows(replace(phases_info, metric="mse", metrics=["mse"]), [run])
     assert row["gap"] == pytest.approx(0.4)
     assert gap_limit([run], "stack-and-finetune", "mse") is None
 
 
-def test_strategies_of_one_phase_are_left_out(study: StudyInfo):
-    assert phase_rows(study, [run_of("fine-tuning", 0)]) == []
-    assert phase_table(study, [run_of("fine-tuning", 0)]).rows == ()
+def test_strategies_of_one_phase_are_left_out(phases_info: StudyInfo):
+    assert phase_rows(phases_info, [run_of("fine-tuning", 0)]) == []
+    assert phase_table(phases_info, [run_of("fine-tuning", 0)]).rows == ()
 
 
-def test_runs_that_do_not_count_are_left_out(study: StudyInfo):
+def test_runs_that_do_not_count_are_left_out(phases_info: StudyInfo):
     lost = [replace(run, status="failed") for run in RUNS[:2]]
-    assert phase_rows(study, lost) == []
-    assert {row["seed"] for row in phase_rows(study, [*lost, RUNS[2]])} == {2}
+    assert phase_rows(phases_info, lost) == []
+    assert {row["seed"] for row in phase_rows(phases_info, [*lost, RUNS[2]])} == {2}
 
 
-def test_every_phase_has_its_row(study: StudyInfo):
-    table = phase_table(study, RUNS)
+def test_every_phase_has_its_row(phases_info: StudyInfo):
+    table = phase_table(phases_info, RUNS)
     assert [[cell.text for cell in row.cells] for row in table.rows] == [
         [
             "stack-and-finetune",
@@ -133,18 +137,18 @@ def test_reasons_that_differ_are_counted():
     assert merge_reasons(["", ""]) == ""
 
 
-def test_the_picture_tells_its_lines_phases_and_limit(rows: list[dict[str, Any]]):
-    drawn = draw_phases(rows, "accuracy", "#0072B2", limit=5.0)
+def test_the_picture_tells_its_lines_phases_and_limit(rows_of_phases: list[dict[str, Any]]):
+    drawn = draw_phases(rows_of_phases, "accuracy", "#0072B2", limit=5.0)
     told = words(drawn)
     for text in ("stack", "all", "dev", "train, dropout off", "limit", "Gap, points"):
         assert text in told
     assert "train, measured while training, dropout on" in told
     assert "the gap rule would stop" not in told
-    assert draw_phases(rows, "accuracy", "#0072B2", limit=5.0) == drawn
+    assert draw_phases(rows_of_phases, "accuracy", "#0072B2", limit=5.0) == drawn
 
 
-def test_where_a_rule_would_stop_is_marked_and_named_once(rows: list[dict[str, Any]]):
-    asked = [{**row, "stop": row["epoch"] == 2, "live_gap": 1.0} for row in rows]
+def test_where_a_rule_would_stop_is_marked_and_named_once(rows_of_phases: list[dict[str, Any]]):
+    asked = [{**row, "stop": row["epoch"] == 2, "live_gap": 1.0} for row in rows_of_phases]
     drawn = draw_phases(asked, "accuracy", "#0072B2", gap_limits=(-1.0, 9.0))
     assert words(drawn).count("the gap rule would stop") == 1
 
@@ -163,7 +167,7 @@ def test_learning_curves_name_phases_where_there_is_room(info: StudyInfo, layers
     assert ("layer 1" in words(drawn)) == named
 
 
-def test_a_strategy_without_any_score_is_not_drawn(study: StudyInfo):
-    unknown = replace(study, metric="span-f1", metrics=["span-f1"])
+def test_a_strategy_without_any_score_is_not_drawn(phases_info: StudyInfo):
+    unknown = replace(phases_info, metric="span-f1", metrics=["span-f1"])
     assert phase_rows(unknown, RUNS) == []
     assert len(phase_table(unknown, RUNS).rows) == 2

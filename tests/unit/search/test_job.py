@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from tests.unit.report.sample_search import search as record_of
 from tests.unit.report.sample_search import trial
-from tests.unit.search.samples import FEATURES, TF_IDF, context_of, told
+from tests.unit.search.samples import FEATURES, TF_IDF, told
 
 from totune.errors import ConfigError
 from totune.progress import Progress
@@ -46,12 +46,9 @@ class Fake(Executor):
             yield job, record_of([won], strategy=job.member.label)
 
 
-@pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
-    return context_of(tmp_path_factory.mktemp("cache"))
-
-
-def test_winners_make_the_members_under_their_labels(context: Context, tmp_path: Path) -> None:
+def test_winners_make_the_members_under_their_labels(
+    search_context: Context, tmp_path: Path
+) -> None:
     members = [
         Candidate("last-k", {"learning_rate": 1e-4}),
         Candidate("majority"),
@@ -61,7 +58,7 @@ def test_winners_make_the_members_under_their_labels(context: Context, tmp_path:
     won = {"last-k": {"k": 3}, "words": {"C": 2.0}, "fine-tuning": {"head.dropout": 0.3}}
     executor = Fake(won)
     budget = SearchBudget(trials=4)
-    found = search_members(members, context, Store(tmp_path), budget, 7, None, executor)
+    found = search_members(members, search_context, Store(tmp_path), budget, 7, None, executor)
     assert found == [
         Candidate("last-k", {"learning_rate": 1e-4, "k": 3}, "last-k"),
         Candidate("majority"),
@@ -75,16 +72,16 @@ def test_winners_make_the_members_under_their_labels(context: Context, tmp_path:
 
 
 def test_what_a_search_left_to_the_rule_is_named_in_the_records(
-    context: Context, tmp_path: Path
+    search_context: Context, tmp_path: Path
 ) -> None:
     member = Candidate("fine-tuning", {"warmup_ratio": 0.2})
-    rule = member.create(context.facts)
+    rule = member.create(search_context.facts)
     assert isinstance(rule, FineTuning)
     other = rule.num_train_epochs + 1
     options = {"learning_rate": rule.learning_rate, "num_train_epochs": other, "head.dropout": 0.3}
     executor, budget = Fake({"fine-tuning": options}), SearchBudget(trials=4)
-    winners = search_members([member], context, Store(tmp_path), budget, 0, None, executor)
-    [run] = configure(winners, [0], context)
+    winners = search_members([member], search_context, Store(tmp_path), budget, 0, None, executor)
+    [run] = configure(winners, [0], search_context)
     assert run.method == replace(rule, num_train_epochs=other)
     assert run.config.head["options"]["dropout"] == 0.3
     named = set(run.config.by_rule)
@@ -93,52 +90,52 @@ def test_what_a_search_left_to_the_rule_is_named_in_the_records(
 
 
 def test_a_search_that_kills_its_workers_leaves_the_options(
-    context: Context, tmp_path: Path
+    search_context: Context, tmp_path: Path
 ) -> None:
     class Deadly(Fake):
         def perform(self, jobs: Sequence[Job], *given: Any) -> Iterator[tuple[Job, Any]]:
             for job in jobs:
-                yield job, job.fail("it was given up.", context, Store(tmp_path))
+                yield job, job.fail("it was given up.", search_context, Store(tmp_path))
 
     heard: list[str] = []
-    context = replace(context, progress=Progress())
-    context.progress.warn = heard.append  # type: ignore[method-assign]
+    search_context = replace(search_context, progress=Progress())
+    search_context.progress.warn = heard.append  # type: ignore[method-assign]
     members = [Candidate("tf-idf", {"ngrams": 2}, "words"), Candidate("majority")]
     store, budget = Store(tmp_path), SearchBudget(trials=4)
-    found = search_members(members, context, store, budget, 0, None, Deadly({}))
+    found = search_members(members, search_context, store, budget, 0, None, Deadly({}))
     assert found == members
     assert read_searches(tmp_path) == []
     [warning] = heard
     assert "search 1/1: words came to no end: it was given up." in warning
 
 
-def test_searches_are_done_here_and_written(context: Context, tmp_path: Path) -> None:
-    context = replace(context, progress=type(context.progress)())
+def test_searches_are_done_here_and_written(search_context: Context, tmp_path: Path) -> None:
+    search_context = replace(search_context, progress=type(search_context.progress)())
     members = [TF_IDF, replace(FEATURES, options={**FEATURES.options, "head.dropout": 0.1})]
-    found = search_members(members, context, Store(tmp_path), SearchBudget(trials=2), 0)
+    found = search_members(members, search_context, Store(tmp_path), SearchBudget(trials=2), 0)
     records = {search.strategy: search for search in read_searches(tmp_path)}
     for member, winner in zip(members, found, strict=True):
         record = records[winner.label]
         assert record.winner is not None
         searched = replace(winner, options={**member.options, **record.winner.options})
-        assert winner.create(context.facts) == searched.create(context.facts)
+        assert winner.create(search_context.facts) == searched.create(search_context.facts)
         assert winner.head_options == searched.head_options
         assert record.budget == {"trials": 2}
-        assert describe_search(record) in told(context)
+        assert describe_search(record) in told(search_context)
     path = tmp_path / "search" / "tf-idf.json"
     assert json.loads(path.read_text(encoding="utf-8")) == records["tf-idf"].to_json()
 
 
 def test_a_search_whose_trials_all_failed_leaves_the_defaults(
-    context: Context, tmp_path: Path
+    search_context: Context, tmp_path: Path
 ) -> None:
     member = Candidate("last-k", {"k": 9})
-    (found,) = search_members([member], context, Store(tmp_path), SearchBudget(trials=1), 0)
+    (found,) = search_members([member], search_context, Store(tmp_path), SearchBudget(trials=1), 0)
     assert found.options == {"k": 9}
 
 
-def test_several_processes_to_a_run_cannot_search(context: Context, tmp_path: Path) -> None:
-    shared = replace(context, devices=cast(Any, SimpleNamespace(world=2)))
+def test_several_processes_to_a_run_cannot_search(search_context: Context, tmp_path: Path) -> None:
+    shared = replace(search_context, devices=cast(Any, SimpleNamespace(world=2)))
     with pytest.raises(ConfigError, match="Search without torchrun"):
         search_members([TF_IDF], shared, Store(tmp_path), SearchBudget(trials=2), 0)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import optuna
 import pytest
 from optuna.trial import TrialState
-from tests.unit.search.samples import TF_IDF, context_of, without_times
+from tests.unit.search.samples import TF_IDF, without_times
 
 from totune.ranges import Floats
 from totune.runs.context import Context
@@ -18,11 +18,6 @@ from totune.search.queue import HEARTBEAT, SearchBudget, TrialQueue
 from totune.search.search import search
 from totune.search.space import SeededSampler, distribution_of
 from totune.search.storage import opened
-
-
-@pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
-    return context_of(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture
@@ -45,11 +40,13 @@ def queue_of(url: str, kept: optuna.storages.RDBStorage, trials: int) -> TrialQu
 FACTS = {"seconds": 1.0}
 
 
-def test_a_shared_search_is_the_same_search(context: Context, url: str, tmp_path: Path) -> None:
+def test_a_shared_search_is_the_same_search(
+    search_context: Context, url: str, tmp_path: Path
+) -> None:
     """Whoever joins when it has ended trains nothing."""
-    first = search(TF_IDF, context, Store(tmp_path / "a"), SearchBudget(trials=3), 0, url)
-    second = search(TF_IDF, context, Store(tmp_path / "b"), SearchBudget(trials=3), 0, url)
-    alone = search(TF_IDF, context, Store(tmp_path / "c"), SearchBudget(trials=3), 0)
+    first = search(TF_IDF, search_context, Store(tmp_path / "a"), SearchBudget(trials=3), 0, url)
+    second = search(TF_IDF, search_context, Store(tmp_path / "b"), SearchBudget(trials=3), 0, url)
+    alone = search(TF_IDF, search_context, Store(tmp_path / "c"), SearchBudget(trials=3), 0)
     assert first == second
     assert without_times(first) == without_times(alone)
 

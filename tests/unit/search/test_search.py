@@ -27,64 +27,63 @@ TRIALS = 5
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
-    return context_of(tmp_path_factory.mktemp("cache"))
-
-
-@pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return Store(tmp_path_factory.mktemp("study"))
 
 
 @pytest.fixture(scope="module")
-def whole(context: Context, store: Store) -> SearchRecord:
+def undisturbed_search(search_context: Context, store: Store) -> SearchRecord:
     """A search that nothing disturbed."""
-    return search(FEATURES, context, store, SearchBudget(trials=TRIALS), seed=3)
+    return search(FEATURES, search_context, store, SearchBudget(trials=TRIALS), seed=3)
 
 
-def test_a_search_tries_the_defaults_and_then_others(whole: SearchRecord) -> None:
-    assert [trial.number for trial in whole.trials] == list(range(TRIALS))
+def test_a_search_tries_the_defaults_and_then_others(undisturbed_search: SearchRecord) -> None:
+    assert [trial.number for trial in undisturbed_search.trials] == list(range(TRIALS))
     made = FEATURES.create()
-    assert whole.trials[0].options == {
+    assert undisturbed_search.trials[0].options == {
         "learning_rate": options_of(made)["learning_rate"],
         "head.dropout": 0.1,
     }
-    rates = {trial.options["learning_rate"] for trial in whole.trials}
+    rates = {trial.options["learning_rate"] for trial in undisturbed_search.trials}
     assert len(rates) == TRIALS
     assert all(3e-4 <= rate <= 3e-2 for rate in rates)
-    assert set(whole.ranges) == {"learning_rate", "head.dropout"}
-    assert whole.fixed == dict(FEATURES.options)
-    assert (whole.strategy, whole.metric, whole.seed) == ("feature-extraction", "accuracy", 3)
-    assert whole.budget == {"trials": TRIALS}
+    assert set(undisturbed_search.ranges) == {"learning_rate", "head.dropout"}
+    assert undisturbed_search.fixed == dict(FEATURES.options)
+    assert (undisturbed_search.strategy, undisturbed_search.metric, undisturbed_search.seed) == (
+        "feature-extraction",
+        "accuracy",
+        3,
+    )
+    assert undisturbed_search.budget == {"trials": TRIALS}
 
 
-def test_a_trial_is_scored_by_the_epoch_that_it_keeps(whole: SearchRecord) -> None:
-    complete = [trial for trial in whole.trials if trial.state == "complete"]
+def test_a_trial_is_scored_by_the_epoch_that_it_keeps(undisturbed_search: SearchRecord) -> None:
+    complete = [trial for trial in undisturbed_search.trials if trial.state == "complete"]
     assert complete
     for trial in complete:
         assert len(trial.curve) == 3
         assert trial.score in (trial.curve[-1], max(trial.curve))
         assert trial.seconds > 0
-    assert whole.winner.score == max(trial.score or 0.0 for trial in complete)
+    assert undisturbed_search.winner.score == max(trial.score or 0.0 for trial in complete)
 
 
 def test_nothing_stays_open_and_no_state_is_left(
-    whole: SearchRecord, context: Context, store: Store
+    undisturbed_search: SearchRecord, search_context: Context, store: Store
 ) -> None:
-    assert not context.cache._open
+    assert not search_context.cache._open
     assert not list((store.folder / "search" / "checkpoints").iterdir())
 
 
 def test_frozen_features_are_computed_once_for_all_trials(
-    whole: SearchRecord, context: Context
+    undisturbed_search: SearchRecord, search_context: Context
 ) -> None:
-    assert len(context.cache.entries()) == 2  # train and dev
+    assert len(search_context.cache.entries()) == 2  # train and dev
 
 
-def test_every_trial_is_told_with_the_best_so_far(tmp_path: Path, context: Context) -> None:
-    context = replace(context, progress=type(context.progress)())
-    search(TF_IDF, context, Store(tmp_path), SearchBudget(trials=2), seed=0)
-    first, second = told(context)
+def test_every_trial_is_told_with_the_best_so_far(tmp_path: Path, search_context: Context) -> None:
+    search_context = replace(search_context, progress=type(search_context.progress)())
+    search(TF_IDF, search_context, Store(tmp_path), SearchBudget(trials=2), seed=0)
+    first, second = told(search_context)
     assert first.startswith("trial 1/2: ")
     assert second.startswith("trial 2/2: ")
     assert "; best " in second
@@ -95,13 +94,16 @@ def no_training(*_: object) -> None:
 
 
 def test_what_was_searched_before_is_not_trained_again(
-    whole: SearchRecord, context: Context, store: Store, monkeypatch: pytest.MonkeyPatch
+    undisturbed_search: SearchRecord,
+    search_context: Context,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(searching, "run_trial", no_training)
-    again = search(FEATURES, context, store, SearchBudget(trials=TRIALS), seed=3)
-    assert again == whole
-    fewer = search(FEATURES, context, store, SearchBudget(trials=3), seed=3)
-    assert fewer.trials == whole.trials[:3]
+    again = search(FEATURES, search_context, store, SearchBudget(trials=TRIALS), seed=3)
+    assert again == undisturbed_search
+    fewer = search(FEATURES, search_context, store, SearchBudget(trials=3), seed=3)
+    assert fewer.trials == undisturbed_search.trials[:3]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +116,8 @@ def test_what_was_searched_before_is_not_trained_again(
     ids=["seed", "option", "range"],
 )
 def test_other_settings_are_another_search(
-    whole: SearchRecord,
-    context: Context,
+    undisturbed_search: SearchRecord,
+    search_context: Context,
     store: Store,
     member: Candidate,
     seed: int,
@@ -123,7 +125,7 @@ def test_other_settings_are_another_search(
 ) -> None:
     monkeypatch.setattr(searching, "run_trial", no_training)
     with pytest.raises(AssertionError, match="something is trained"):
-        search(member, context, store, SearchBudget(trials=1), seed)
+        search(member, search_context, store, SearchBudget(trials=1), seed)
 
 
 class Killed(BaseException):
@@ -173,8 +175,8 @@ def epoch_killed(before: bool) -> Callable[..., None]:
 def test_a_killed_search_ends_as_if_it_had_not_been(
     place: tuple[type, str],
     killer: Callable[..., None],
-    whole: SearchRecord,
-    context: Context,
+    undisturbed_search: SearchRecord,
+    search_context: Context,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -183,7 +185,7 @@ def test_a_killed_search_ends_as_if_it_had_not_been(
         patch.setattr(*place, killer)
         patch.setattr(TrialQueue, "_put_back", lambda *_: None)
         with pytest.raises(Killed):
-            search(FEATURES, context, store, budget, seed=3)
+            search(FEATURES, search_context, store, budget, seed=3)
     began: list[int] = []
     real = Trainer._epoch
 
@@ -192,23 +194,23 @@ def test_a_killed_search_ends_as_if_it_had_not_been(
         return real(self, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Trainer, "_epoch", epoch)
-    again = search(FEATURES, context, store, budget, seed=3)
-    assert without_times(again) == without_times(whole)
+    again = search(FEATURES, search_context, store, budget, seed=3)
+    assert without_times(again) == without_times(undisturbed_search)
     assert began[0] == (2 if killer.__name__ == "on_epoch_end" else 0)
 
 
-def test_tpe_goes_on_where_it_was(context: Context, tmp_path: Path) -> None:
+def test_tpe_goes_on_where_it_was(search_context: Context, tmp_path: Path) -> None:
     """From trial 10 on, what is tried follows from the trials before it."""
     store, once = Store(tmp_path / "parts"), Store(tmp_path / "once")
     for trials in (10, 12, 14):
-        parts = search(TF_IDF, context, store, SearchBudget(trials=trials), seed=1)
-    at_once = search(TF_IDF, context, once, SearchBudget(trials=14), seed=1)
+        parts = search(TF_IDF, search_context, store, SearchBudget(trials=trials), seed=1)
+    at_once = search(TF_IDF, search_context, once, SearchBudget(trials=14), seed=1)
     assert without_times(parts) == without_times(at_once)
     assert len({str(trial.options) for trial in parts.trials}) > 10
 
 
 def test_an_interrupted_trial_is_put_back(
-    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    search_context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -217,13 +219,15 @@ def test_an_interrupted_trial_is_put_back(
     with monkeypatch.context() as patch:
         patch.setattr(searching, "run_trial", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            search(TF_IDF, context, store, SearchBudget(trials=2), seed=0)
-    assert len(search(TF_IDF, context, store, SearchBudget(trials=2), seed=0).trials) == 2
+            search(TF_IDF, search_context, store, SearchBudget(trials=2), seed=0)
+    assert len(search(TF_IDF, search_context, store, SearchBudget(trials=2), seed=0).trials) == 2
 
 
-def test_a_trial_with_known_options_repeats_its_numbers(context: Context, tmp_path: Path) -> None:
+def test_a_trial_with_known_options_repeats_its_numbers(
+    search_context: Context, tmp_path: Path
+) -> None:
     member = Candidate("tf-idf", {"C": 1.0})
-    record = search(member, context, Store(tmp_path), SearchBudget(trials=6), seed=0)
+    record = search(member, search_context, Store(tmp_path), SearchBudget(trials=6), seed=0)
     originals = {trial.options["ngrams"]: trial for trial in reversed(record.trials)}
     assert len(originals) <= 3
     for trial in record.trials:
@@ -234,7 +238,7 @@ def test_a_trial_with_known_options_repeats_its_numbers(context: Context, tmp_pa
 
 
 def test_a_hopeless_trial_is_ended_early(
-    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    search_context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From trial 4 on the curves are worse than those of the four before."""
     scored = iter([0.9] * 12 + [0.1] * 100)
@@ -244,7 +248,7 @@ def test_a_hopeless_trial_is_ended_early(
         real(self, config, replace(record, dev={**record.dev, "accuracy": next(scored)}))
 
     monkeypatch.setattr(Pruner, "on_epoch_end", on_epoch_end)
-    record = search(FEATURES, context, Store(tmp_path), SearchBudget(trials=5), seed=0)
+    record = search(FEATURES, search_context, Store(tmp_path), SearchBudget(trials=5), seed=0)
     assert [trial.state for trial in record.trials] == ["complete"] * 4 + ["pruned"]
     hopeless = record.trials[4]
     assert hopeless.curve == [0.1, 0.1]  # the first epoch is never judged
@@ -274,7 +278,7 @@ def test_where_lower_is_better_the_lowest_score_wins(tmp_path: Path) -> None:
 def test_a_failed_trial_is_told_and_does_not_end_the_search(
     fault: Exception,
     message: str,
-    context: Context,
+    search_context: Context,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -287,38 +291,46 @@ def test_a_failed_trial_is_told_and_does_not_end_the_search(
         return real(self, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Run, "fit", fit)
-    context = replace(context, progress=type(context.progress)())
-    record = search(FEATURES, context, Store(tmp_path), SearchBudget(trials=3), seed=0)
+    search_context = replace(search_context, progress=type(search_context.progress)())
+    record = search(FEATURES, search_context, Store(tmp_path), SearchBudget(trials=3), seed=0)
     assert [trial.state for trial in record.trials] == ["complete", "failed", "complete"]
     assert (record.trials[1].score, record.trials[1].error) == (None, message)
-    assert f"trial 2/3 failed: {message}" in told(context)
+    assert f"trial 2/3 failed: {message}" in told(search_context)
 
 
-def test_a_trial_that_cannot_be_built_is_a_failed_one(context: Context, tmp_path: Path) -> None:
+def test_a_trial_that_cannot_be_built_is_a_failed_one(
+    search_context: Context, tmp_path: Path
+) -> None:
     """The tiny encoder has four layers."""
     member = Candidate("last-k", {"k": 9})
-    record = search(member, context, Store(tmp_path), SearchBudget(trials=1), seed=0)
+    record = search(member, search_context, Store(tmp_path), SearchBudget(trials=1), seed=0)
     assert "k=9 is outside 1..4" in record.trials[0].error
     assert record.best == 0
 
 
-def test_a_time_allows_the_defaults_at_least(context: Context, tmp_path: Path) -> None:
-    record = search(TF_IDF, context, Store(tmp_path), SearchBudget(seconds=1e-9), seed=0)
+def test_a_time_allows_the_defaults_at_least(search_context: Context, tmp_path: Path) -> None:
+    record = search(TF_IDF, search_context, Store(tmp_path), SearchBudget(seconds=1e-9), seed=0)
     assert len(record.trials) == 1
     assert record.budget == {"seconds": 1e-9}
-    more = search(TF_IDF, context, Store(tmp_path), SearchBudget(seconds=0.05), seed=0)
+    more = search(TF_IDF, search_context, Store(tmp_path), SearchBudget(seconds=0.05), seed=0)
     assert more.trials[0] == record.trials[0]
     assert sum(trial.seconds for trial in more.trials[:-1]) < 0.05
     assert sum(trial.seconds for trial in more.trials) >= 0.05
 
 
-def test_a_member_without_options_cannot_be_searched(context: Context, tmp_path: Path) -> None:
+def test_a_member_without_options_cannot_be_searched(
+    search_context: Context, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigError, match="majority has no option left to search"):
-        search(Candidate("majority"), context, Store(tmp_path), SearchBudget(trials=3), seed=0)
+        search(
+            Candidate("majority"), search_context, Store(tmp_path), SearchBudget(trials=3), seed=0
+        )
     assert not list(tmp_path.iterdir())
 
 
-def test_a_label_may_hold_what_a_file_name_may_not(context: Context, tmp_path: Path) -> None:
+def test_a_label_may_hold_what_a_file_name_may_not(search_context: Context, tmp_path: Path) -> None:
     member = replace(TF_IDF, label="tf/idf: {50%} für ?")
-    record = search(member, context, Store(tmp_path / "a {b}?"), SearchBudget(trials=1), seed=0)
+    record = search(
+        member, search_context, Store(tmp_path / "a {b}?"), SearchBudget(trials=1), seed=0
+    )
     assert record.strategy == member.label

@@ -47,35 +47,30 @@ class Nothing(Job):
         return self.title
 
 
-@pytest.fixture
-def told() -> Recorder:
-    return Recorder()
-
-
-def test_jobs_wait_in_order_and_some_may_not_begin(told: Recorder) -> None:
+def test_jobs_wait_in_order_and_some_may_not_begin(recorder: Recorder) -> None:
     asked: list[str] = []
 
     def may_begin(job: Job) -> bool:
         asked.append(job.title)
         return job.title != "b"
 
-    queue = JobQueue([Nothing(title) for title in "abc"], may_begin, told)
+    queue = JobQueue([Nothing(title) for title in "abc"], may_begin, recorder)
     first = queue.next()
     assert first is not None
-    assert asked == told.said == ["a"]
+    assert asked == recorder.said == ["a"]
     assert queue.retry(first, "was killed") is None
-    assert told.warned == ["a: its worker was killed; another one goes on from the last epoch."]
+    assert recorder.warned == ["a: its worker was killed; another one goes on from the last epoch."]
     assert queue.next() is first
     second = queue.next()
     assert second is not None
     assert second.job.title == "c"
     assert queue.next() is None
     assert asked == ["a", "b", "c"]
-    assert told.said == ["a", "c"]
+    assert recorder.said == ["a", "c"]
 
 
-def test_a_job_that_kills_its_workers_is_given_up(told: Recorder) -> None:
-    queue = JobQueue([Nothing("a")], lambda _: True, told)
+def test_a_job_that_kills_its_workers_is_given_up(recorder: Recorder) -> None:
+    queue = JobQueue([Nothing("a")], lambda _: True, recorder)
     for death in range(3):
         attempt = queue.next()
         assert attempt is not None
@@ -87,24 +82,24 @@ def test_a_job_that_kills_its_workers_is_given_up(told: Recorder) -> None:
     assert queue.next() is None
 
 
-def test_a_run_that_is_given_up_is_a_failed_record(told: Recorder, tmp_path: Path) -> None:
+def test_a_run_that_is_given_up_is_a_failed_record(recorder: Recorder, tmp_path: Path) -> None:
     class Seen(Callback):
         def on_run_end(self, record: Any) -> None:
-            told.say(record.fingerprint)
+            recorder.say(record.fingerprint)
 
-    context, store = context_of(told), Store(tmp_path)
+    context, store = context_of(recorder), Store(tmp_path)
     context.callback, context.precision = Seen(), "fp32"
     config = config_of("tf-idf")
     job = RunJob("run 1/1", Run(config, None))  # type: ignore[arg-type]
     record, seconds = job.fail("it was given up", context, store)
     assert (record.status, record.error, seconds) == ("failed", "it was given up", 0.0)
     assert store.record(config.fingerprint) == record
-    assert told.said == [config.fingerprint]
+    assert recorder.said == [config.fingerprint]
     with pytest.raises(RunError, match="a: it was given up"):
         Nothing("a").fail("it was given up", context, store)
 
 
-def test_events_are_delivered_with_their_job_and_warnings_once(told: Recorder) -> None:
+def test_events_are_delivered_with_their_job_and_warnings_once(recorder: Recorder) -> None:
     seen: list[tuple[Any, ...]] = []
 
     class Seen(Callback):
@@ -117,7 +112,7 @@ def test_events_are_delivered_with_their_job_and_warnings_once(told: Recorder) -
         def on_run_end(self, record: Any) -> None:
             seen.append(("ended", record))
 
-    context = context_of(told)
+    context = context_of(recorder)
     context.callback = Seen()
     sent: list[Event] = []
     progress, callback = SendingProgress(sent.append), SendingCallback(sent.append)
@@ -131,8 +126,8 @@ def test_events_are_delivered_with_their_job_and_warnings_once(told: Recorder) -
     receiver = EventReceiver(context)
     for event in sent:
         receiver.receive("run 1/2", event)
-    assert told.said == ["run 1/2: continuing after epoch 1"] * 2
-    assert told.warned == ["the disk is full"]
+    assert recorder.said == ["run 1/2: continuing after epoch 1"] * 2
+    assert recorder.warned == ["the disk is full"]
     assert seen == [("begun", config), ("epoch", config, record.epochs[0]), ("ended", record)]
 
 

@@ -23,11 +23,6 @@ from totune.training.optimizer import apply_phase, build_optimizer, moments_to_c
 ALL = Phase("all", (Group("*", 1e-4),), Constant(), Epochs(2))
 
 
-@pytest.fixture(scope="module")
-def tiny() -> TinyTask:
-    return TinyTask.of("classification")
-
-
 class Small(Model):
     """Has room for `room` rows."""
 

@@ -28,7 +28,7 @@ TUNE = Phase("all", (Group("*", 1e-4),), Constant(), Epochs(2))
 
 
 @pytest.fixture(scope="module")
-def tiny() -> TinyTask:
+def forty_rows() -> TinyTask:
     return TinyTask.of("classification", rows=40)
 
 
@@ -36,10 +36,10 @@ def fresh(seed: int = 0) -> Model:
     return tiny_model(short("feature-extraction", layers="top"), "bert", 3, seed)[0]
 
 
-def test_a_solved_head_is_one_epoch(tiny: TinyTask, tmp_path: Path) -> None:
+def test_a_solved_head_is_one_epoch(forty_rows: TinyTask, tmp_path: Path) -> None:
     model, cache = fresh(), FeatureCache(tmp_path, budget_bytes=10**8)
     before = weights(model)
-    trainer = fit(model, [solved_head()], tiny, cache=cache)
+    trainer = fit(model, [solved_head()], forty_rows, cache=cache)
     (epoch,) = trainer.history.epochs
     assert (epoch.phase, epoch.epoch, epoch.frozen_depth, epoch.cached) == ("head", 1, 4, True)
     assert epoch.ended.startswith("solved, with a penalty of C=")
@@ -49,10 +49,10 @@ def test_a_solved_head_is_one_epoch(tiny: TinyTask, tmp_path: Path) -> None:
     assert changed == {"head.out.weight", "head.out.bias"}
 
 
-def test_its_metrics_are_those_of_the_model(tiny: TinyTask) -> None:
+def test_its_metrics_are_those_of_the_model(forty_rows: TinyTask) -> None:
     model = fresh()
-    ((train, dev),) = metrics_of(trainer := fit(model, [solved_head()], tiny))
-    for split, metrics in ((tiny.train, train), (tiny.dev, dev)):
+    ((train, dev),) = metrics_of(trainer := fit(model, [solved_head()], forty_rows))
+    for split, metrics in ((forty_rows.train, train), (forty_rows.dev, dev)):
         outputs = predict(model, open_source(split, model, None, -1), trainer.devices)
         accuracy = float((outputs.values.argmax(axis=1) == split.flat).mean())
         assert metrics["accuracy"] == pytest.approx(accuracy)
@@ -73,26 +73,26 @@ def test_neither_the_first_weights_nor_the_cache_change_it(kind: str, tmp_path: 
     torch.testing.assert_close(*found, atol=1e-4, rtol=1e-4)
 
 
-def test_tuning_starts_from_the_solved_head(tiny: TinyTask) -> None:
+def test_tuning_starts_from_the_solved_head(forty_rows: TinyTask) -> None:
     alone, model, seen = fresh(), fresh(), []
-    fit(alone, [solved_head()], tiny)
+    fit(alone, [solved_head()], forty_rows)
     trainer = fit(
-        model, [solved_head(), TUNE], tiny, on_epoch=lambda _: seen.append(weights(model))
+        model, [solved_head(), TUNE], forty_rows, on_epoch=lambda _: seen.append(weights(model))
     )
     assert [epoch.phase for epoch in trainer.history.epochs] == ["head", "all", "all"]
     assert all(torch.equal(p, seen[0][n]) for n, p in alone.named_parameters())
     assert not torch.equal(seen[1]["head.out.weight"], seen[0]["head.out.weight"])
 
 
-def test_killed_after_the_solved_phase_it_continues(tiny: TinyTask, tmp_path: Path) -> None:
+def test_killed_after_the_solved_phase_it_continues(forty_rows: TinyTask, tmp_path: Path) -> None:
     plan, whole, resumed = [solved_head(), TUNE], fresh(), fresh()
-    expected = fit(whole, plan, tiny)
+    expected = fit(whole, plan, forty_rows)
     for epoch in (1, 2):
         path = tmp_path / f"{epoch}.pt"
         with pytest.raises(Killed):
-            fit(fresh(), plan, tiny, checkpoint=path, on_epoch=kill_after(epoch))
+            fit(fresh(), plan, forty_rows, checkpoint=path, on_epoch=kill_after(epoch))
         resumed = fresh()
-        trainer = fit(resumed, plan, tiny, checkpoint=path)
+        trainer = fit(resumed, plan, forty_rows, checkpoint=path)
         assert metrics_of(trainer) == metrics_of(expected)
         assert [e.ended for e in trainer.history.epochs] == [
             e.ended for e in expected.history.epochs
@@ -100,9 +100,9 @@ def test_killed_after_the_solved_phase_it_continues(tiny: TinyTask, tmp_path: Pa
         assert all(torch.equal(p, whole.get_parameter(n)) for n, p in resumed.named_parameters())
 
 
-def test_rows_of_one_class_are_a_clear_fault(tiny: TinyTask) -> None:
+def test_rows_of_one_class_are_a_clear_fault(forty_rows: TinyTask) -> None:
     rows = tiny_examples(rows=40)
     same = rows.take(np.flatnonzero(np.array(rows.labels) == "a"))
-    only = TinyTask(tiny.task, split_of("train", same, tiny.task), tiny.dev)
+    only = TinyTask(forty_rows.task, split_of("train", same, forty_rows.task), forty_rows.dev)
     with pytest.raises(DataError, match="at least two labels"):
         fit(fresh(), [solved_head()], only)

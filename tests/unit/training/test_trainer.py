@@ -49,11 +49,6 @@ ALL = Phase("all", (Group("*", 1e-4),), LinearDecay(0.1), Epochs(2))
 PLAN = [HEAD, TOP, ALL]
 
 
-@pytest.fixture(scope="module")
-def tiny() -> TinyTask:
-    return TinyTask.of("classification")
-
-
 def fresh() -> Model:
     return tiny_model(short("fine-tuning"), "bert", 3)[0]
 
