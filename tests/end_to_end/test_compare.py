@@ -304,9 +304,10 @@ def test_what_a_later_phase_spoilt_is_neither_kept_nor_counted(
     folder, out = tmp_path / "data", tmp_path / "study"
     folder.mkdir()
     write_reviews(folder / "train.csv")
-    options = ("learning_rate=1", "stack_learning_rate=0.01")
+    options = ("learning_rate=1", "stack_learning_rate=0.01", "stack_epochs=6")
     where = ("compare", folder, "--model", data / "encoder", "--out", out)
     only = ("--strategies", "stack-and-finetune", "--seeds", "1", "--precision", "fp32")
+    only += ("--num-train-epochs", "1")
     sets = [word for option in options for word in ("--set", option)]
     ended = totune(*where, *only, *sets)
     assert ended.code == 0, ended.err
