@@ -198,9 +198,9 @@ def untimed(case: str, values: AnalysisResult) -> AnalysisResult:
     )
 
 
-@pytest.mark.parametrize("case", TIMED, scope="module")
-def test_what_is_timed_is_seconds(case: str, found: Findings) -> None:
-    measured: dict[str, list[Any]] = {name: [] for name in TIMED[case]}
+@pytest.mark.parametrize("inputs_case", TIMED, scope="module")
+def test_what_is_timed_is_seconds(inputs_case: str, found: Findings) -> None:
+    measured: dict[str, list[Any]] = {name: [] for name in TIMED[inputs_case]}
     for held in (*found.result.rows, found.result.facts):
         for name in set(held) & set(measured):
             measured[name].append(held[name])
