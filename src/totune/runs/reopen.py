@@ -61,7 +61,8 @@ def reopen(
     others = []
     if context.dataset.digest() != info.data["digest"]:
         others.append(f"its data ({info.name}) is not what {data} holds")
-    if context.loaded.encoder.fingerprint() != info.model["fingerprint"]:
+    # A study of baselines that read no encoder names none.
+    if info.model and context.loaded.encoder.fingerprint() != info.model["fingerprint"]:
         others.append(f"its encoder ({info.model['name']}) is not {context.loaded.reference}")
     if others:
         raise ConfigError(f"{folder} is another study: {' and '.join(others)}.")

@@ -167,8 +167,8 @@ def _with_seed(run: Run, seed: int) -> Run:
 
 def _configure(candidate: Candidate, context: Context, pairs: bool) -> Run:
     """The run of a candidate under seed 0."""
-    data, encoder = context.dataset, context.loaded.encoder
-    common: dict[str, Any] = {"seed": 0, "data": data.digest(), "task": context.task.to_json()}
+    digest, task = context.dataset.digest(), context.task
+    common: dict[str, Any] = {"seed": 0, "data": digest, "task": task.to_json()}
     read = {"max_length": context.max_length, "precision": context.precision}
     if candidate.is_baseline:
         baseline = candidate.create()
@@ -179,12 +179,13 @@ def _configure(candidate: Candidate, context: Context, pairs: bool) -> Run:
             label=candidate.label or baseline.label,
             strategy={"name": baseline.name, "options": options_of(baseline)},
             head={},
-            model=encoder.fingerprint() if embeds else "",
+            model=context.loaded.encoder.fingerprint() if embeds else "",
             settings=read | apart if embeds else {},
             **common,
         )
         return Run(config, baseline)
-    spec = ModelSpec.of_candidate(candidate, context.facts, context.task, encoder)
+    encoder = context.loaded.encoder
+    spec = ModelSpec.of_candidate(candidate, context.facts, task, encoder)
     strategy, head = spec.to_json()
     decided = sorted(candidate.by_rule(spec.strategy, context.facts))
     config = RunConfig(

@@ -57,12 +57,13 @@ def compare(
         RunError: if no run finished.
     """
     chosen = build(Settings, settings, "compare")
-    chosen.check()
+    # What is compared where nothing was named depends on the data, but needs the encoder.
+    reads_encoder = any(candidate.reads_encoder for candidate in chosen.check())
     executor = create_executor(chosen)
     check_search_storage(chosen)
     check_trackers(chosen.track)
     store = open_study(out, chosen.model)
-    context = prepare(data, chosen, progress or Progress())
+    context = prepare(data, chosen, progress or Progress(), reads_encoder)
     say_positive(context)
     runner = Runner(context, store, executor, keep_all=chosen.keep_weights == "all")
     columns = context.dataset.columns
@@ -163,7 +164,8 @@ def check_same_study(store: Store, info: StudyInfo) -> None:
     others = []
     if old.data.get("digest") != info.data["digest"]:
         others.append(f"other data ({old.name})")
-    if old.model.get("fingerprint") != info.model["fingerprint"]:
+    both = old.model and info.model  # runs that read no encoder go with any
+    if both and old.model.get("fingerprint") != info.model["fingerprint"]:
         others.append(f"another encoder ({old.model.get('name')})")
     if others:
         raise ConfigError(

@@ -55,7 +55,8 @@ def train(
     check_trackers(chosen.track)
     folder = open_model(out, chosen.model)
     store = Store(folder / "training")
-    context = prepare(data, chosen, progress or Progress())
+    reads_encoder = any(candidate.reads_encoder for candidate in candidates)
+    context = prepare(data, chosen, progress or Progress(), reads_encoder)
     say_positive(context)
     if context.devices.is_main:
         (store.folder / "runs").mkdir(parents=True, exist_ok=True)  # marks the folder

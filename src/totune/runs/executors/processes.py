@@ -251,8 +251,8 @@ def _start_server() -> None:
     processes = _multiprocessing()
     if processes.get_start_method() != "forkserver":
         return
-    models = [name for name in sys.modules if name.startswith("transformers.models.")]
-    processes.set_forkserver_preload(["totune.api", *models])
+    used = [name for name in sys.modules if name.startswith("transformers.")]
+    processes.set_forkserver_preload(["totune.api", *used])
     found = os.pathsep.join(filter(None, sys.path))  # the server does not know of changes to it
     variables = {"PYTHONPATH": found, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", **thread_variables(1)}
     with environment(variables), _interrupts_blocked():
