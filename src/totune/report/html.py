@@ -14,11 +14,9 @@ def _with_code(value: Any) -> Any:
     if not isinstance(value, str) or isinstance(value, Markup) or not CODE.search(value):
         return value
     parts = CODE.split(value)  # what stands between backticks is at odd places
-    parts = [
-        Markup("<code>{}</code>").format(part) if at % 2 else escape(part)
-        for at, part in enumerate(parts)
-    ]
-    return Markup("").join(parts)
+    code = Markup("<code>{}</code>")
+    marked = (code.format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
+    return Markup("").join(marked)
 
 
 _ENVIRONMENT = Environment(
