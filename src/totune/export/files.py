@@ -43,13 +43,13 @@ _UNFINISHED = "model.*.tmp"
 _DAMAGE = (ValueError, TypeError, KeyError, SafetensorError, RuntimeError, OSError, ConfigError)
 
 
-def check_model_folder(folder: Path, setting: str = "out") -> None:
+def check_model_folder(folder: Path, setting: str | None = "out") -> None:
     """Makes sure that a model may be written into a folder.
 
     Args:
         folder: new, empty, or with a model of totune, finished or in training; whatever else lies
             beside that model stays.
-        setting: that it was named by.
+        setting: that it was named by; None where it follows from another.
 
     Raises:
         ConfigError: if the folder is anything else.

@@ -34,7 +34,7 @@ class Context:
         max_length: the longest input, in word pieces.
         split_seed: what fixed the splits that the data itself does not have.
         batch_by_rule: whether the number of train rows decides the batch size.
-        callback: told how the runs go.
+        callback: receives the events of the runs.
     """
 
     dataset: Dataset
@@ -97,7 +97,7 @@ class Context:
         return dict(self._splits)
 
     def truncated(self) -> dict[str, int]:
-        """How many inputs of each split were cut, as far as tokenised, at the most."""
+        """How many inputs of each split were cut, as far as tokenised, at most."""
         found: dict[str, int] = {}
         for (name, _), split in self._splits.items():
             found[name] = max(found.get(name, 0), split.pieces.truncated)

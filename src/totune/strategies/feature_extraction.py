@@ -33,7 +33,7 @@ class FeatureExtraction(Strategy):
         solver: `auto` solves what can be solved; `gradient` trains it like any other head.
         pooling: how tokens become one vector, for heads that read one; `auto` is their mean.
         learning_rate: peak rate; the head starts from nothing, so it is larger than for tuning.
-        num_train_epochs: at the most.
+        num_train_epochs: upper limit of the epochs.
         patience: epochs without a better dev score before it stops; all of them where the dev split
             is too small to tell.
     """

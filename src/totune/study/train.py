@@ -49,7 +49,7 @@ def train(
         TotuneError: as `compare`; `RunError` if the run failed.
     """
     chosen = build(Settings, {**settings, "strategies": [strategy], "seeds": [seed]}, "train")
-    candidates = chosen.check()
+    candidates = chosen.candidates()
     if chosen.searches:
         raise ConfigError("train takes options as they are; compare searches them.")
     check_trackers(chosen.track)

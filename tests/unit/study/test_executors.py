@@ -265,7 +265,7 @@ def test_settings_choose_the_executor(settings: dict[str, Any], kind: type[Execu
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], fault: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        Settings(**settings).check()
+        Settings(**settings).candidates()
     assert len(caught.value.faults) == 1
     assert fault in caught.value.faults[0]
 
@@ -275,9 +275,9 @@ def test_runs_are_not_spread_twice(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    Settings().check()
+    Settings().candidates()
     with pytest.raises(ConfigError, match="leave out `jobs` and `executor`"):
-        Settings(**settings).check()
+        Settings(**settings).candidates()
 
 
 def test_ray_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

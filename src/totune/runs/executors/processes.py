@@ -161,8 +161,7 @@ class _Worker:
     ) -> None:
         self.attempt = attempt
         self.connection, theirs = _multiprocessing().Pipe()
-        # A server keeps the variables that it was started with, so all of them are sent.
-        arguments = _pickled(attempt.job), {**os.environ, **variables}, snapshot, folder, threads
+        arguments = _pickled(attempt.job), variables, snapshot, folder, threads
         self._process = _multiprocessing().Process(
             target=work, args=(theirs, *arguments), daemon=True
         )
@@ -265,7 +264,7 @@ def _pickled(job: Job) -> bytes:
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ConfigError(
             f"{job.title}: it cannot be sent to another process ({error}). Define its class in a "
-            "module, at the top level, or leave jobs at 1."
+            "module, at the top level, or leave `jobs` at 1."
         ) from None
 
 
