@@ -56,7 +56,7 @@ def space_of(member: Candidate, context: Context) -> Space:
         spec = ModelSpec.of_candidate(member, context.facts, context.task, encoder)
         ranges |= _of_head(ranges_about(options_of(spec.head), type(spec.head)))
         options |= _of_head(options_of(spec.head))
-        unused = made.unused_options(spec.check()[0])
+        unused = made.unused_options(spec.hollow_model())
     numbered = {"k": options["k"]} if member.strategy != made.name else {}
     fixed = {**numbered, **member.options}
     searched = {
