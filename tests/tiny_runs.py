@@ -9,6 +9,7 @@ import numpy as np
 import tokenizers
 import torch
 from tests.encoder_zoo import PADDING, VOCABULARY, tiny_encoder
+from tests.recorder import Killed
 from tokenizers import models, normalizers, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
@@ -32,10 +33,6 @@ from totune.training.trainer import Trainer, TrainingSettings
 WORDS = [f"w{number}" for number in range(VOCABULARY - 5)]
 KINDS = ("classification", "regression", "pairs")
 MAX_LENGTH = 20
-
-
-class Killed(Exception):
-    """Stands for the end of the process."""
 
 
 def tiny_tokenizer() -> PreTrainedTokenizerFast:

@@ -40,6 +40,15 @@ def start_server() -> None:
         os.environ["PYTHONPATH"] = before
 
 
+def run_apart(function: Callable[..., None], *arguments: object) -> None:
+    """Runs a function of a module in a process of its own, to its end."""
+    start_server()
+    process = _server.Process(target=function, args=arguments)
+    process.start()
+    process.join(LIMIT)
+    assert process.exitcode == 0
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a command ended, and what it wrote."""

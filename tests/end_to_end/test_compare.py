@@ -38,10 +38,15 @@ def read(study: Path, name: str) -> Any:
 
 @pytest.fixture(scope="module")
 def first(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
-    """A study of two seeds, made as a person would: by a Python that starts for it."""
+    """A study of two seeds, made as a person would: by a Python that starts for it.
+
+    It can import no optuna, which only a search needs.
+    """
     out = tmp_path_factory.mktemp("first") / "study"
     where = (data / "reviews.csv", "--model", data / "encoder", "--out", out)
-    path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    without = tmp_path_factory.mktemp("without")
+    (without / "optuna.py").write_text("raise ImportError('only a search needs optuna')")
+    path = os.pathsep.join([str(without), str(ROOT / "src"), str(ROOT)])
     words = ["compare", *map(str, where), *CHEAP, "--seeds", "2", "--json"]
     ended = subprocess.run(
         [sys.executable, "-m", "totune", *words],

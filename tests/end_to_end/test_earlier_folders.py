@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.study.samples import Told
+from tests.recorder import Recorder
 
 import totune
 from totune.study.study import Study
@@ -26,7 +26,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "before"
 
 
-def again(place: Path, told: Told) -> Study:
+def again(place: Path, told: Recorder) -> Study:
     """The command that made the study."""
     return totune.compare(
         place / "reviews.csv",
@@ -54,7 +54,7 @@ def test_a_study_is_read_and_reported(place: Path) -> None:
 
 
 def test_the_same_command_runs_nothing_again(place: Path) -> None:
-    told = Told()
+    told = Recorder()
     before = [record.to_json() for record in Study(place / "study").records]
     assert [record.to_json() for record in again(place, told).records] == before
     assert not [said for said in told.said if said.startswith("run ")]
@@ -64,7 +64,7 @@ def test_frozen_features_are_found_in_the_cache(place: Path) -> None:
     lost = next(r for r in Study(place / "study").records if r.strategy == "feature-extraction")
     shutil.rmtree(place / "study" / "runs" / lost.fingerprint)
     entries = inodes(place / "cache")
-    told = Told()
+    told = Recorder()
     found = next(r for r in again(place, told).records if r.fingerprint == lost.fingerprint)
     assert [said for said in told.said if said.startswith("run ")]
     assert found.test == lost.test

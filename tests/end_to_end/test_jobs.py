@@ -12,7 +12,7 @@ import psutil
 import pytest
 from tests.end_to_end import commands
 from tests.end_to_end.studies import Deadly, Variable, results
-from tests.unit.study.samples import Told
+from tests.recorder import Recorder
 
 from totune.errors import ConfigError, RunError
 from totune.runs.callbacks import Callback
@@ -41,9 +41,9 @@ def _forked() -> None:
 def context(data: Path, cache: Path) -> Context:
     """Of steps enough for a signal to arrive in the middle of a run."""
     settings = Settings(
-        model=str(data / "encoder"), precision="fp32", per_device_train_batch_size=4
+        model=str(data / "encoder"), precision="fp32", per_device_train_batch_size=8
     )
-    return prepare(data / "reviews.csv", settings, Told())
+    return prepare(data / "reviews.csv", settings, Recorder())
 
 
 def runs_of(context: Context, *strategies: str) -> Runs:
@@ -52,8 +52,8 @@ def runs_of(context: Context, *strategies: str) -> Runs:
     return configure(members, [0, 1], context)
 
 
-def told(context: Context) -> Told:
-    assert isinstance(context.progress, Told)
+def told(context: Context) -> Recorder:
+    assert isinstance(context.progress, Recorder)
     return context.progress
 
 

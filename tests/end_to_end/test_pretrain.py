@@ -45,7 +45,7 @@ def test_an_interrupted_pretraining_goes_on(
     totune: Run, start: Start, text: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "encoder"
-    order = ("pretrain", "elmo", text, "--out", out, *TINY, "--eval-steps", 5, "--max-steps", 300)
+    order = ("pretrain", "elmo", text, "--out", out, *TINY, "--eval-steps", 5, "--max-steps", 60)
     running = start(*order)
     running.wait_for((out / "checkpoint.pt").is_file)
     running.send(signal.SIGINT)
@@ -57,7 +57,7 @@ def test_an_interrupted_pretraining_goes_on(
     assert "continuing after step" in again.err
     steps = [json.loads(line)["step"] for line in (out / "log.jsonl").read_text().splitlines()]
     assert steps == sorted(steps)
-    assert steps[-1] == 300
+    assert steps[-1] == 60
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from tests.end_to_end.studies import Deadly, results
+from tests.recorder import Recorder
 from tests.tiny_data import write_reviews
-from tests.unit.study.samples import Told
 
 from totune.errors import ConfigError
 from totune.runs.callbacks import Callback
@@ -61,11 +61,11 @@ def context(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Context:
         model=str(data / "encoder"), precision="fp32", per_device_train_batch_size=2
     )
     rows = write_reviews(tmp_path_factory.mktemp("rows") / "reviews.csv", 400)
-    return prepare(rows, settings, Told())
+    return prepare(rows, settings, Recorder())
 
 
-def told_of(context: Context) -> Told:
-    assert isinstance(context.progress, Told)
+def told_of(context: Context) -> Recorder:
+    assert isinstance(context.progress, Recorder)
     return context.progress
 
 

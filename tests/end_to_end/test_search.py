@@ -20,11 +20,11 @@ EPOCHS = (
 )
 
 
-def compare(data: Path, out: Path, *more: object, trials: int = 4) -> tuple[object, ...]:
+def compare(data: Path, out: Path, *more: object, trials: int = 3) -> tuple[object, ...]:
     """A command of one seed over two strategies, each with epochs or trials of little work."""
     where = (data / "reviews.csv", "--model", data / "encoder", "--out", out)
     chosen = ("--strategies", "tf-idf,feature-extraction", "--search", trials, "--seeds", 1)
-    steps = ("--precision", "fp32", "--per-device-train-batch-size", 4)
+    steps = ("--precision", "fp32", "--per-device-train-batch-size", 8)
     return ("compare", *where, *chosen, *steps, *EPOCHS, *more)
 
 
@@ -63,7 +63,7 @@ def whole(totune: Run, data: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     study = tmp_path_factory.mktemp("whole") / "study"
     ended = totune(*compare(data, study))
     assert ended.code == 0, ended.err
-    assert len(trained(ended)) == 8
+    assert len(trained(ended)) == 6
     return study
 
 
@@ -71,14 +71,14 @@ def test_winners_run_and_are_scored_under_the_names_of_their_strategies(whole: P
     found, runs = searches(whole), configurations(whole)
     assert set(found) == set(runs) == {"tf-idf", "feature-extraction"}
     for label, record in found.items():
-        assert len(record["trials"]) == 4
+        assert len(record["trials"]) == 3
         won = record["trials"][record["best"]]["options"]
         for name, value in won.items():
             part = "head" if name.startswith("head.") else "strategy"
             assert runs[label][part]["options"][name.removeprefix("head.")] == value
     assert runs["feature-extraction"]["strategy"]["options"]["num_train_epochs"] == 6
     info = json.loads((whole / "study.json").read_text(encoding="utf-8"))
-    assert info["settings"]["search_trials"] == 4
+    assert info["settings"]["search_trials"] == 3
 
 
 def test_the_same_command_searches_nothing_again_and_a_larger_one_goes_on(
@@ -90,9 +90,9 @@ def test_the_same_command_searches_nothing_again_and_a_larger_one_goes_on(
     assert trained(again) == []
     assert "run 1/" not in again.err
     assert searches(whole) == before
-    larger = totune(*compare(data, whole, trials=5))
-    assert trained(larger) == ["tf-idf: trial 5", "feature-extraction: trial 5"]
-    assert {label: r["trials"][:4] for label, r in searches(whole).items()} == {
+    larger = totune(*compare(data, whole, trials=4))
+    assert trained(larger) == ["tf-idf: trial 4", "feature-extraction: trial 4"]
+    assert {label: r["trials"][:3] for label, r in searches(whole).items()} == {
         label: record["trials"] for label, record in before.items()
     }
 
@@ -101,7 +101,7 @@ def test_a_killed_search_goes_on_and_ends_with_the_same_trials(
     start: Start, totune: Run, data: Path, whole: Path, tmp_path: Path
 ) -> None:
     study = tmp_path / "study"
-    running = start(*compare(data, study, trials=5))
+    running = start(*compare(data, study, trials=4))
     state = study / "search" / "checkpoints"
 
     def in_trial_3() -> bool:
@@ -111,11 +111,11 @@ def test_a_killed_search_goes_on_and_ends_with_the_same_trials(
     running.wait_for(in_trial_3)
     running.send(signal.SIGKILL)
     assert running.end().code == -signal.SIGKILL
-    ended = totune(*compare(data, study, trials=5))
+    ended = totune(*compare(data, study, trials=4))
     assert ended.code == 0, ended.err
-    assert trained(ended) == [f"feature-extraction: trial {number}" for number in (3, 4, 5)]
+    assert trained(ended) == [f"feature-extraction: trial {number}" for number in (3, 4)]
     assert "continuing after epoch" in ended.err
-    alone = totune(*compare(data, whole, trials=5))
+    alone = totune(*compare(data, whole, trials=4))
     assert alone.code == 0, alone.err
     assert searches(study) == searches(whole)
     assert not list(state.iterdir())

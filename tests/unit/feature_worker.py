@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tests.recorder import Recorder
 from torch import nn
 
 from totune.encoders.encoder import Cached, Encoder, LayerStack
@@ -13,7 +14,6 @@ from totune.encoders.mixing import View
 from totune.features import FeatureCache
 from totune.inputs.batches import Batch
 from totune.inputs.encodings import Encodings
-from totune.progress import Progress
 
 WIDTH = 8
 
@@ -67,20 +67,6 @@ class SmallEncoder(Encoder):
         raise AssertionError("the whole encoder must not be hashed for a prefix")
 
 
-class Notes(Progress):
-    """Keeps what is said."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-        self.warned: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
-
-    def warn(self, message: str) -> None:
-        self.warned.append(message)
-
-
 def some_pieces(rows: int = 40, longest: int = 12, seed: int = 0) -> Encodings:
     rng = np.random.default_rng(seed)
     lengths = rng.integers(2, longest + 1, size=rows)
@@ -92,7 +78,7 @@ def some_pieces(rows: int = 40, longest: int = 12, seed: int = 0) -> Encodings:
 def work(root: Path, view: View, rows: int, delay: float, answer: Path) -> None:
     """Asks the cache for one view and writes what it got, and how often it ran the encoder."""
     torch.set_num_threads(1)
-    encoder, notes = SmallEncoder(delay=delay), Notes()
+    encoder, notes = SmallEncoder(delay=delay), Recorder()
     pieces = some_pieces(rows)
     found = FeatureCache(root, progress=notes).features(encoder, pieces, view, "fp32", "toy")
     assert found is not None

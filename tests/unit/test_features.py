@@ -13,7 +13,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.feature_worker import WIDTH, Notes, SmallEncoder, some_pieces, work
+from tests.recorder import Recorder
+from tests.unit.feature_worker import WIDTH, SmallEncoder, some_pieces, work
 
 from totune.encoders.mixing import View, reduce_tokens
 from totune.errors import ConfigError
@@ -28,18 +29,18 @@ POOLED = View((0, 1, 2), "mean")
 
 
 @pytest.fixture
-def notes() -> Notes:
-    return Notes()
+def notes() -> Recorder:
+    return Recorder()
 
 
 @pytest.fixture
-def cache(tmp_path: Path, notes: Notes) -> FeatureCache:
+def cache(tmp_path: Path, notes: Recorder) -> FeatureCache:
     return FeatureCache(tmp_path / "cache", budget_bytes=10**9, progress=notes)
 
 
-def again(cache: FeatureCache, notes: Notes | None = None) -> FeatureCache:
+def again(cache: FeatureCache, notes: Recorder | None = None) -> FeatureCache:
     """The same folder, as another process would open it."""
-    return FeatureCache(cache.root, cache.budget_bytes, notes or Notes())
+    return FeatureCache(cache.root, cache.budget_bytes, notes or Recorder())
 
 
 def the_file(cache: FeatureCache) -> Path:
@@ -363,7 +364,7 @@ def test_a_damaged_entry_is_reported_once_and_made_again(
     path, indices = the_file(cache), np.arange(40)
     expected, calls = good.rows(indices), encoder.calls
     damage(path)
-    notes = Notes()
+    notes = Recorder()
     features = again(cache, notes).features(encoder, pieces, TOKENS, "fp32", "reviews")
     assert features is not None
     assert torch.equal(features.rows(indices), expected)
@@ -372,7 +373,7 @@ def test_a_damaged_entry_is_reported_once_and_made_again(
     assert reason in line
     assert "reviews" in line
     assert "\n" not in line
-    calls, notes = encoder.calls, Notes()
+    calls, notes = encoder.calls, Recorder()
     assert again(cache, notes).features(encoder, pieces, TOKENS, "fp32") is not None
     assert (encoder.calls, notes.warned) == (calls, [])
 
@@ -385,7 +386,7 @@ def test_a_folder_in_the_place_of_an_entry_that_holds_something_is_left_alone(
     path = the_file(cache)
     _folder(path)
     (path / "thesis.txt").write_text("years of work")
-    notes = Notes()
+    notes = Recorder()
     assert again(cache, notes).features(encoder, pieces, TOKENS, "fp32") is None
     assert (path / "thesis.txt").exists()
     assert "cannot be stored" in notes.warned[-1]
@@ -401,7 +402,7 @@ def test_of_a_large_entry_blocks_spread_over_it_are_checked(
     path = the_file(cache)
     size = entry_file_module.HEAD + int(pieces.offsets[-1]) * WIDTH * 4
     for place, expected in ((size - 1, 1), (size // 2, 1), (entry_file_module.HEAD + 1, 0)):
-        notes = Notes()
+        notes = Recorder()
         _flip(path, place)
         assert again(cache, notes).features(encoder, pieces, TOKENS, "fp32") is not None
         assert len(notes.warned) == expected
@@ -410,7 +411,7 @@ def test_of_a_large_entry_blocks_spread_over_it_are_checked(
 # The budget
 
 
-def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, notes: Notes) -> None:
+def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, notes: Recorder) -> None:
     cache = FeatureCache(tmp_path, budget_bytes=5000, progress=notes)
     encoder, pieces = SmallEncoder(), some_pieces()
     for _ in range(2):
@@ -434,7 +435,7 @@ def test_the_least_recently_used_go_first_but_none_that_is_in_use(
     oldest, middle, newest = cache.entries()
     for age, entry in ((300, oldest), (200, middle), (100, newest)):
         os.utime(entry.path, (time.time() - age,) * 2)
-    small = FeatureCache(cache.root, budget_bytes=3 * oldest.nbytes, progress=Notes())
+    small = FeatureCache(cache.root, budget_bytes=3 * oldest.nbytes, progress=Recorder())
     used = next(s for s in splits[:3] if oldest.description.startswith(s.identity))
     calls = encoder.calls
     assert small.features(encoder, used, POOLED, "fp32") is not None  # the oldest, used now
@@ -450,7 +451,7 @@ def test_nothing_is_evicted_when_that_would_not_make_enough_room(cache: FeatureC
     encoder = SmallEncoder()
     again(cache).features(encoder, some_pieces(), POOLED, "fp32")
     (entry,) = cache.entries()
-    small = FeatureCache(cache.root, budget_bytes=entry.nbytes + 100, progress=Notes())
+    small = FeatureCache(cache.root, budget_bytes=entry.nbytes + 100, progress=Recorder())
     assert small.features(encoder, some_pieces(rows=2000), POOLED, "fp32") is None
     assert small.entries() == [entry]
 
@@ -494,7 +495,7 @@ def test_a_shown_size_reads_back_as_nearly_itself(count: int) -> None:
 
 
 def test_a_full_disk_costs_only_time(
-    cache: FeatureCache, notes: Notes, monkeypatch: pytest.MonkeyPatch
+    cache: FeatureCache, notes: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folder_module, "_free_bytes", lambda _: 1000)
     encoder, pieces = SmallEncoder(), some_pieces()
@@ -513,7 +514,7 @@ def test_a_full_disk_costs_only_time(
 
 @pytest.mark.parametrize(("view", "kept"), [(TOKENS, False), (POOLED, True)], ids=str)
 def test_a_write_that_fails_at_the_end_leaves_nothing(
-    cache: FeatureCache, notes: Notes, monkeypatch: pytest.MonkeyPatch, view: View, kept: bool
+    cache: FeatureCache, notes: Recorder, monkeypatch: pytest.MonkeyPatch, view: View, kept: bool
 ) -> None:
     monkeypatch.setattr(entry_file_module.os, "fsync", _refuse_to_sync)
     encoder, pieces = SmallEncoder(), some_pieces()
@@ -528,7 +529,7 @@ def _refuse_to_sync(_: int) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_real_write_error_leaves_nothing(cache: FeatureCache, notes: Notes) -> None:
+def test_a_real_write_error_leaves_nothing(cache: FeatureCache, notes: Recorder) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     encoder, pieces = SmallEncoder(), some_pieces()
     resource.setrlimit(resource.RLIMIT_FSIZE, (6000, limits[1]))
@@ -542,7 +543,7 @@ def test_a_real_write_error_leaves_nothing(cache: FeatureCache, notes: Notes) ->
 
 @pytest.mark.parametrize("place", ["file", "file/below"])
 def test_a_folder_that_cannot_be_made_is_said_once(
-    tmp_path: Path, notes: Notes, place: str
+    tmp_path: Path, notes: Recorder, place: str
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     cache = FeatureCache(tmp_path / place, progress=notes)

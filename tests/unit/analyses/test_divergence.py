@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
+from tests.recorder import Recorder
 from tests.tiny_data import write_table
 from tests.unit.analyses.small_inputs import CHAT, SCORES, WIKI
 
@@ -35,14 +36,6 @@ PAPER = {
     "fiction": (0.09, 84.5, 0.4),
     "slate": (0.09, 80.9, -0.6),
 }
-
-
-class Warned(Progress):
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
 
 
 def found(corpora: DivergenceInputs, **options: object) -> AnalysisResult:
@@ -281,14 +274,14 @@ def test_trees_are_read_as_sentences(tmp_path: Path):
 
 
 def test_a_column_splits_a_table_and_both_texts_of_a_pair_count(genres: Path):
-    progress = Warned()
+    progress = Recorder()
     reading = CorpusColumns("sentence1", "sentence2", "genre")
     corpora = read_corpora([str(genres)], reading, progress)
     assert [(corpus.name, list(corpus.texts)) for corpus in corpora] == [
         ("fiction", ["a b", "c", "f"]),
         ("travel", ["d", "e"]),
     ]
-    assert progress.warnings == [f"{genres}: 1 row without 'genre' left out (line 5)."]
+    assert progress.warned == [f"{genres}: 1 row without 'genre' left out (line 5)."]
 
 
 def test_columns_are_found_and_a_lone_one_needs_no_name(tmp_path: Path):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.recorder import Recorder
 from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.analyses.small_inputs import settings_in, setup_in
 
@@ -26,14 +27,6 @@ from totune.progress import Progress
 from totune.runs.run import Run
 
 LABELS = ("tf-idf", "feature-extraction", "fine-tuning")
-
-
-class Told(Progress):
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +103,7 @@ def test_sets_of_one_seed_are_nested_and_stratified(
 
 
 def test_sizes_that_the_data_does_not_have_are_told(folder: Path, tmp_path: Path) -> None:
-    told = Told()
+    told = Recorder()
     analysis = LabelCost((1, 2, 5_000), ("tf-idf",), 1)
     values = analysis.run(setup_in(folder, tmp_path, analysis), told)
     assert values.facts["sizes"] == [2]

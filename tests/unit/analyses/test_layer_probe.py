@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from tests.recorder import Recorder
 from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.analyses.fake_states import FakeStates, classes, scores
-from tests.unit.study.samples import Told, record_of
+from tests.unit.study.samples import record_of
 
 from totune.analyses.base import ANALYSES, AnalysisResult
 from totune.analyses.blocks import subject_colors
@@ -120,7 +121,7 @@ def test_seeds_of_an_adapted_encoder_are_shown_by_mean_and_deviation() -> None:
 
 
 def test_more_rows_than_the_most_are_drawn() -> None:
-    told = Told()
+    told = Recorder()
     values = probe(classes(), told, max_train_rows=60)
     assert set(column(values, "n_train")) == {60}
     assert told.said == ["Probes train on 60 rows, drawn from 120."]
@@ -187,7 +188,7 @@ def test_a_state_that_is_no_number_is_named() -> None:
 def test_classes_that_a_split_lacks_are_told_and_count_as_wrong() -> None:
     inputs = classes((0, 3), count=3)
     inputs.labels["dev"] = np.array([0, 1] * 45 + [-100] * 10)  # nothing of c, ten never seen
-    told = Told()
+    told = Recorder()
     values = probe(inputs, told)
     assert told.warned[0] == "dev has no row of 'c': how well it is predicted is unknown."
     assert told.warned[1].startswith("10 of 100 rows of dev have a label that no row of train has")

@@ -6,9 +6,10 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from tests.recorder import Recorder
 from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.analyses.fake_states import FakeStates, classes, scores
-from tests.unit.study.samples import Told, record_of
+from tests.unit.study.samples import record_of
 
 from totune.analyses.base import ANALYSES, AnalysisResult
 from totune.analyses.blocks import subject_colors
@@ -170,14 +171,14 @@ def test_seeds_of_an_adapted_encoder_are_shown_by_mean_and_deviation() -> None:
 
 
 def test_another_split_and_fewer_rows() -> None:
-    told = Told()
+    told = Recorder()
     values = information(classes((0, 6)), told, split="train", max_rows=50, draws=1)
     assert (values.facts["split"], values.facts["rows"]) == ("train", 50)
     assert told.said == ["50 rows are looked at, drawn from 120."]
 
 
 def test_rows_of_labels_that_training_lacks_are_left_out() -> None:
-    inputs, told = classes((0, 6)), Told()
+    inputs, told = classes((0, 6)), Recorder()
     inputs.labels["dev"] = np.array([0, 1] * 45 + [-100] * 10)
     values = information(inputs, told, draws=1, estimators=("edge",))
     assert values.facts["rows"] == 90

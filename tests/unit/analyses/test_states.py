@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.recorder import Recorder
 from tests.tiny_data import save_encoder, write_pairs, write_reviews
 
 from totune import api
@@ -14,17 +15,8 @@ from totune.analyses.inputs.hidden_states import HiddenStates, join_pairs
 from totune.analyses.inputs.studies import AnalysisInputs, open_data
 from totune.errors import ConfigError
 from totune.inputs.encoded import EncodingOptions, frame
-from totune.progress import Progress
 from totune.runs.store import Store
 from totune.study.study import Study
-
-
-class Told(Progress):
-    def __init__(self) -> None:
-        self.warnings: list[str] = []
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +117,11 @@ def test_a_study_that_was_interrupted_is_looked_into_as_far_as_it_is(
     store.save(replace(failed, status="failed", predictions=None), {})
     for record in [*others, *(one for one in store.records() if one.strategy == "last-1")]:
         shutil.rmtree(store.run_folder(record.fingerprint))
-    told = Told()
+    told = Recorder()
     found = opened(folder, study=copied, progress=told)
-    assert told.warnings == []  # who asks for no model hears nothing of models
+    assert told.warned == []  # who asks for no model hears nothing of models
     assert [subject.label for subject in found.states.subjects()] == ["pretrained"]
-    assert told.warnings == [f"Runs that failed are left out: adapters seed {failed.seed}."]
+    assert told.warned == [f"Runs that failed are left out: adapters seed {failed.seed}."]
 
 
 def test_only_the_rows_that_are_kept_are_encoded(folder: Path) -> None:
@@ -144,9 +136,9 @@ def test_weights_that_were_not_kept_are_told_and_made_again(folder: Path, tmp_pa
         (tmp_path / name).symlink_to(folder / name)
     strategies = ["feature-extraction", "last-1"]
     compare(tmp_path, strategies=strategies)
-    told = Told()
+    told = Recorder()
     assert len(opened(tmp_path, progress=told).runs) == 2  # the best of each strategy
-    assert "of 2 of 4 runs were not kept" in told.warnings[0]
+    assert "of 2 of 4 runs were not kept" in told.warned[0]
     compare(tmp_path, strategies=strategies, keep_weights="all")
     assert len(opened(tmp_path).runs) == 4
 

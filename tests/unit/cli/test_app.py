@@ -1,7 +1,6 @@
 """Each way of ending has its exit code and its words; tracebacks only on demand."""
 
 import inspect
-import json
 import os
 import signal
 import subprocess
@@ -159,13 +158,13 @@ def test_the_version_is_the_packages(here: Here):
 
 def test_python_m_totune_is_the_command_line():
     ended = subprocess.run(
-        [sys.executable, "-m", "totune", "list", "heads", "--json"],
+        [sys.executable, "-m", "totune", "--version"],
         env={**os.environ, "PYTHONPATH": SRC},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "linear" in [head["name"] for head in json.loads(ended.stdout)["heads"]]
+    assert ended.stdout == f"totune {totune.__version__}\n"
 
 
 def test_help_waits_for_nothing_heavy():

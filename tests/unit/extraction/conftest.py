@@ -1,8 +1,7 @@
 """A tiny encoder folder, texts for it, and extraction in one call."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +13,6 @@ from totune.extraction import Extracted, ExtractionSettings, extract
 from totune.progress import Progress
 
 Extract = Callable[..., Extracted]
-
-
-class Told(Progress):
-    """Keeps what is said, and counts what is done."""
-
-    def __init__(self) -> None:
-        self.counted = 0
-        self.said: list[str] = []
-        self.warned: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
-
-    def warn(self, message: str) -> None:
-        self.warned.append(message)
-
-    @contextmanager
-    def bar(self, description: str, total: int | None, unit: str = "") -> Iterator["Told"]:
-        yield self
-
-    def advance(self, count: int = 1) -> None:
-        self.counted += count
 
 
 def some_texts(rows: int, seed: int = 0) -> list[str]:

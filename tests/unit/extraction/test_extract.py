@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file
+from tests.recorder import Recorder
 from tests.tiny_data import save_encoder, write_table
-from tests.unit.extraction.conftest import Extract, Told, some_texts, write_texts
+from tests.unit.extraction.conftest import Extract, some_texts, write_texts
 
 import totune
 from totune.data.examples import Examples
@@ -117,9 +118,9 @@ def test_batches_of_one_shape_change_nothing_but_rounding(
         np.testing.assert_array_equal(
             filled.batch(np.array([row])).input_ids, pieces.batch(np.array([of])).input_ids
         )
-    told = Told()
+    told = Recorder()
     found = run(precision="bf16", pooling=pooling, told=told)
-    assert told.counted == 25
+    assert sum(told.steps) == 25
     reduction = None if pooling == "none" else "mean"
     expected = compute(loaded.encoder, pieces, View((4,), reduction), bf16=True)
     for shard in found:
@@ -192,7 +193,7 @@ def test_a_shard_that_is_damaged_is_made_again(run: Extract):
     flipped[-1] ^= 1
     changed.write_bytes(flipped)
     gone.unlink()
-    told = Told()
+    told = Recorder()
     assert run(told=told).facts["last_command"]["shards"] == 3
     assert [line.split(" ")[0] for line in told.warned] == list(before)
     assert contents(folder) == before
@@ -227,7 +228,7 @@ def test_an_extraction_goes_on_where_it_was_stopped(
     # A line that the end of the process cut short.
     with (tmp_path / "out" / "shards.jsonl").open("a") as log:
         log.write('\n{"shard": 1, "fi')
-    told = Told()
+    told = Recorder()
     found = run(told=told)
     assert "10 rows are there already, in 1 shard." in told.said
     assert found.facts["last_command"]["rows"] == 15
@@ -309,7 +310,7 @@ def test_a_bad_row_keeps_the_shards_before_it(run: Extract, data: Path):
 
 
 def test_texts_that_are_cut_are_counted(run: Extract):
-    told = Told()
+    told = Recorder()
     found = run(told=told, max_length=8)
     long = sum(len(text.split()) > 6 for text in TEXTS)
     assert found.facts["truncated"] == long
@@ -395,7 +396,7 @@ def test_what_the_version_before_finished_stays_finished(tmp_path: Path):
     facts = json.loads((folder / "features.json").read_text())
     (folder / "shard-00001.safetensors.part").write_bytes(b"half")
     manifest = Manifest(folder, facts["configuration"])
-    told = Told()
+    told = Recorder()
     manifest.verify(told)
     assert told.warned == []
     assert [info.rows for info in manifest.shards.values()] == [3]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.recorder import Recorder
 from tests.tiny_data import save_encoder
 from tests.unit.pretraining.conftest import write_corpus
 
@@ -25,22 +26,6 @@ from totune.pretraining import (
 from totune.pretraining.curriculum import TrainingBudget
 from totune.pretraining.run import PretrainingRun
 from totune.pretraining.stepper import Stepper, StepPosition
-from totune.progress import Progress
-
-
-class RecordingProgress(Progress):
-    """Keeps what a person would read."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.warnings: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.notes.append(message)
-
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
-
 
 KINDS = {"bert": pretrain_bert, "elmo": pretrain_elmo}
 SHORT = {"max_steps": 12, "eval_steps": 5, "batch_size": 8, "precision": "fp32"}
@@ -146,9 +131,9 @@ def test_an_unreadable_checkpoint_is_reported(
     checkpoint = out / "checkpoint.pt"
     state = torch.load(checkpoint, weights_only=True)
     checkpoint.write_bytes(checkpoint.read_bytes()[:1000])
-    progress = RecordingProgress()
+    progress = Recorder()
     pretrain(kind, text, out, {"progress": progress})
-    assert progress.warnings == [
+    assert progress.warned == [
         f"The checkpoint {checkpoint} cannot be read, so training starts again from step 0."
     ]
     model = "model.safetensors"
@@ -314,10 +299,10 @@ def test_an_encoder_without_a_head_gets_a_new_one_and_keeps_its_pooler(
     text: Path, tmp_path: Path
 ) -> None:
     before = save_encoder(tmp_path / "encoder")
-    progress = RecordingProgress()
+    progress = Recorder()
     options = {"model": str(before), "progress": progress}
     found = pretrain("bert", text, tmp_path / "out", options, max_length=24)
-    assert [note for note in progress.notes if "start with random weights" in note]
+    assert [note for note in progress.said if "start with random weights" in note]
     pooler, kept = (
         torch.cat([p.flatten() for p in load_encoder(str(at)).encoder.pooler.parameters()])
         for at in (before, tmp_path / "out")
@@ -326,10 +311,10 @@ def test_an_encoder_without_a_head_gets_a_new_one_and_keeps_its_pooler(
     old, new = (load_encoder(str(at)).encoder.fingerprint() for at in (before, tmp_path / "out"))
     assert old != new
     assert found.facts["continued_from"] == str(before)
-    silent = RecordingProgress()
+    silent = Recorder()
     options = {"model": str(tmp_path / "out"), "progress": silent}
     pretrain("bert", text, tmp_path / "more", options, max_length=24, max_steps=6)
-    assert not [note for note in silent.notes if "random weights" in note]
+    assert not [note for note in silent.said if "random weights" in note]
 
 
 @pytest.mark.parametrize("name", ["albert", "distilbert", "mpnet"])
@@ -345,12 +330,12 @@ def test_other_types_go_on(text: Path, tmp_path: Path, name: str) -> None:
 def test_an_elmo_goes_on_with_its_softmax(text: Path, tmp_path: Path) -> None:
     pretrain("elmo", text, tmp_path / "one", {"clip": 3.0})
     other = write_corpus(tmp_path / "other.txt", seed=9)
-    progress = RecordingProgress()
+    progress = Recorder()
     options = {"model": str(tmp_path / "one"), "progress": progress}
     found = pretrain("elmo", other, tmp_path / "two", options)
     first, second = ((tmp_path / name / "softmax_words.txt").read_text() for name in ("one", "two"))
     assert first == second
-    assert not [note for note in progress.notes if "softmax" in note]
+    assert not [note for note in progress.said if "softmax" in note]
     config = json.loads((tmp_path / "two" / "config.json").read_text())
     assert config["options"]["lstm"]["cell_clip"] == 3.0
     assert found.validation["perplexity"] > 1

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.recorder import Recorder
 from tests.tiny_data import save_encoder, write_reviews
-from tests.unit.study.samples import Told
 
 from totune.api import compare
 from totune.errors import ConfigError
@@ -38,7 +38,7 @@ def test_a_study_is_raced_told_and_raced_again_for_nothing(tmp_path: Path) -> No
     assert "## Race" in (out / "report.md").read_text()
     assert study.best.is_dir()
 
-    told = Told()
+    told = Recorder()
     again = compare(data, out=out, progress=told, **settings)
     assert not [line for line in told.said if line.startswith("run ")]
     assert repr(again.race) == repr(race)

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from tests.recorder import Recorder
 from tests.tiny_runs import tiny_examples
 from tests.unit.racing.samples import runs
 from tests.unit.search.samples import context_of as search_context
-from tests.unit.study.samples import Told, context_of, runs_of
+from tests.unit.study.samples import context_of, runs_of
 
 from totune.data.examples import Dataset
 from totune.racing.execution import PART, _on_part, race
@@ -53,7 +54,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> Trained:
     return done
 
 
-def in_context(told: Told) -> Context:
+def in_context(told: Recorder) -> Context:
     """With training rows of which a part can be taken."""
     rows = tiny_examples(rows=40)
     columns = SimpleNamespace(task="classification")
@@ -73,8 +74,8 @@ def in_context(told: Told) -> Context:
 
 @pytest.fixture
 def go(tmp_path: Path) -> Go:
-    def go(told: Told | None = None, **options: Any) -> tuple[list[RunRecord], Race]:
-        context = in_context(told or Told())
+    def go(told: Recorder | None = None, **options: Any) -> tuple[list[RunRecord], Race]:
+        context = in_context(told or Recorder())
         return race(runs_of(*ALL), Runner(context, Store(tmp_path)), 0.005, **options)
 
     return go
@@ -83,7 +84,7 @@ def go(tmp_path: Path) -> Go:
 def test_a_race_runs_what_it_asks_for_and_tells_who_leaves(
     tmp_path: Path, trained: Trained, go: Go
 ) -> None:
-    told, shown = Told(), list[int]()
+    told, shown = Recorder(), list[int]()
     records, made = go(told, on_record=lambda found: shown.append(len(found)))
     ran = [("fine-tuning", 0), ("tf-idf", 0), ("lora", 0), ("fine-tuning", 1), ("tf-idf", 1)]
     assert [each[1:] for each in trained] == ran
@@ -175,7 +176,7 @@ def test_the_budget_is_that_of_all_rounds(
         return whole(*given)
 
     monkeypatch.setattr(Run, "execute", takes_ten)
-    told = Told()
+    told = Recorder()
     _, made = go(told, budget=45.0)
     assert [each[1:] for each in trained][-1] == ("tf-idf", 1)
     assert made.ended == "budget used up"

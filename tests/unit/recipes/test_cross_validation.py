@@ -1,11 +1,10 @@
-from contextlib import contextmanager
-
 import numpy as np
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
+from tests.recorder import Recorder
 from tests.unit.recipes.samples import sparse_recipe, write_tweets
 
 from totune.data.examples import Examples
@@ -14,21 +13,8 @@ from totune.progress import Progress
 from totune.recipes.cross_validation import cross_validate, folds
 
 
-class Counting(Progress):
-    def __init__(self):
-        self.total = self.done = 0
-
-    @contextmanager
-    def bar(self, description, total):
-        self.total = total
-        yield self
-
-    def advance(self, count=1):
-        self.done += count
-
-
-def run(tmp_path, fraction=1.0, seeds=1, progress=None):
-    recipe = sparse_recipe()
+def run(tmp_path, fraction=1.0, seeds=1, progress=None, rows=3):
+    recipe = sparse_recipe(rows=sparse_recipe().rows[:rows])
     file = write_tweets(tmp_path)
     return cross_validate(recipe, recipe.run, file, fraction, seeds, progress or Progress())
 
@@ -60,17 +46,18 @@ def test_scores_are_those_of_scikit_learns_own_cross_validation(results, tmp_pat
 
 
 def test_more_seeds_deal_the_rows_anew(results, tmp_path):
-    progress = Counting()
-    twice = run(tmp_path, seeds=2, progress=progress)
+    progress = Recorder()
+    twice = run(tmp_path, seeds=2, progress=progress, rows=2)
     assert [group.outcomes[0].count for group in twice.groups] == [20, 20, 10]
     scores = twice.groups[0].outcomes[0].scores["accuracy"]
     assert scores[:10] == results.groups[0].outcomes[0].scores["accuracy"]
     assert scores[10:] != scores[:10]
-    assert progress.done == progress.total == 3 * (20 + 20 + 10)
+    [(_, total)] = progress.bars
+    assert sum(progress.steps) == total == 2 * (20 + 20 + 10)
 
 
 def test_a_fraction_uses_that_share_of_the_rows(tmp_path):
-    results = run(tmp_path, fraction=0.5)
+    results = run(tmp_path, fraction=0.5, rows=1)
     assert results.facts["data"]["rows"] == 40
     assert results.facts["data"]["labels"] == {"0": 24, "1": 16}
     assert results.fraction == 0.5

@@ -1,19 +1,11 @@
 import json
 
 import pytest
+from tests.recorder import Recorder
 from tests.unit.recipes.samples import write_tweets
 
 from totune.errors import ConfigError, DataError
-from totune.progress import Progress
 from totune.recipes.reproduce import reproduce
-
-
-class Listening(Progress):
-    def __init__(self):
-        self.said = []
-
-    def say(self, message):
-        self.said.append(message)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +18,7 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def reproduced(data):
     """The folder of a recipe that ran, and what was said meanwhile."""
-    progress = Listening()
+    progress = Recorder()
     folder = reproduce("hart-sparse", data_dir=data, out=data / "out", model="x", progress=progress)
     return folder, progress.said
 

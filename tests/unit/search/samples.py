@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from tests.encoder_zoo import tiny_encoder
+from tests.recorder import Recorder
 from tests.tiny_runs import MAX_LENGTH, tiny_examples, tiny_task, tiny_tokenizer
-from tests.unit.study.samples import Told
 
 from totune.data.examples import Columns, Dataset, Examples
 from totune.encoders.loading import Loaded
@@ -64,12 +64,12 @@ def context_of(folder: Path, kind: str = "classification", rows: int = 24) -> Co
         precision="fp32",
         max_length=MAX_LENGTH,
         devices=Devices(),
-        progress=Told(),
+        progress=Recorder(),
     )
 
 
 def told(context: Context) -> list[str]:
-    assert isinstance(context.progress, Told)
+    assert isinstance(context.progress, Recorder)
     return context.progress.said
 
 

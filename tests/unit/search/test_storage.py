@@ -1,7 +1,5 @@
 """Where trials are kept: what cannot be used is told in one message, without passwords."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -84,9 +82,3 @@ def test_tables_that_others_make_at_the_same_time_are_no_fault(
 )
 def test_passwords_are_hidden(text: str, hidden: str) -> None:
     assert hide_passwords(text) == hidden
-
-
-def test_what_reads_a_study_needs_no_optuna() -> None:
-    code = "import sys; sys.modules['optuna'] = None; import totune.api"
-    root = Path(__file__).resolve().parents[3]
-    subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(root / "src")}, check=True)

@@ -77,20 +77,6 @@ def info_of(**facts: Any) -> StudyInfo:
     return StudyInfo(**(made | facts))
 
 
-class Told(Progress):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-        self.warned: list[str] = []
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
-
-    def warn(self, message: str) -> None:
-        self.warned.append(message)
-
-
 def context_of(progress: Progress) -> Context:
     """As much of a context as `execute` itself looks at."""
     settings = TrainingSettings("accuracy")

@@ -3,7 +3,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.study.samples import Told, context_of, failed, record_of, runs_of
+from tests.recorder import Recorder
+from tests.unit.study.samples import context_of, failed, record_of, runs_of
 
 from totune.runs.records import RunRecord
 from totune.runs.run import Run
@@ -34,7 +35,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 def test_only_what_has_no_finished_record_is_run(
     tmp_path: Path, ran: list[tuple[str, int]]
 ) -> None:
-    store, told = Store(tmp_path), Told()
+    store, told = Store(tmp_path), Recorder()
     store.save(record_of("tf-idf", 0), {})
     store.save(failed("last-2", 0), {})
     seen: list[int] = []
@@ -57,7 +58,7 @@ def test_weights_of_the_best_run_of_each_strategy_are_kept(
 ) -> None:
     store = Store(tmp_path)
     wanted = [("tf-idf", 0), ("last-2", 0), ("tf-idf", 2), ("last-2", 1), ("tf-idf", 1)]
-    records = Runner(context_of(Told()), store).execute(runs_of(*wanted))
+    records = Runner(context_of(Recorder()), store).execute(runs_of(*wanted))
     kept = [record for record in records if store.weights(record.fingerprint).exists()]
     assert names(kept) == [("tf-idf", 2), ("last-2", 1)]
 
@@ -67,7 +68,7 @@ def test_trouble_is_told(
 ) -> None:
     ends = iter([failed("tf-idf", 0), record_of("tf-idf", 1, degenerate="predicts only 'a'")])
     monkeypatch.setattr(Run, "execute", lambda *_: next(ends))
-    told = Told()
+    told = Recorder()
     Runner(context_of(told), Store(tmp_path)).execute(runs_of(("tf-idf", 0), ("tf-idf", 1)))
     assert told.warned == [
         "tf-idf seed 0 failed: it broke",
@@ -89,7 +90,7 @@ def test_a_budget_leaves_out_what_would_not_end_in_time(
     monkeypatch.setattr(Run, "execute", run)
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     wanted = [(label, seed) for seed in range(4) for label in ("last-2", "tf-idf")]
-    told, store = Told(), Store(tmp_path)
+    told, store = Recorder(), Store(tmp_path)
     records = Runner(context_of(told), store).execute(runs_of(*wanted), budget=100.0)
     assert names(records) == ran
     assert [seed for label, seed in ran if label == "last-2"] == [0, 1]
@@ -138,7 +139,7 @@ def test_of_each_strategy_one_run_is_the_best() -> None:
 def test_an_unreadable_record_is_told_before_the_run_is_done_again(
     tmp_path: Path, ran: list[tuple[str, int]]
 ) -> None:
-    store, told = Store(tmp_path), Told()
+    store, told = Store(tmp_path), Recorder()
     record = record_of("tf-idf", 0)
     store.save(record, {})
     path = store.run_folder(record.fingerprint) / "record.json"

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.unit.study.samples import Told, config_of, context_of, record_of
+from tests.recorder import Recorder
+from tests.unit.study.samples import config_of, context_of, record_of
 
 from totune.errors import ConfigError, RunError
 from totune.runs.callbacks import Callback
@@ -47,11 +48,11 @@ class Nothing(Job):
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def told() -> Recorder:
+    return Recorder()
 
 
-def test_jobs_wait_in_order_and_some_may_not_begin(told: Told) -> None:
+def test_jobs_wait_in_order_and_some_may_not_begin(told: Recorder) -> None:
     asked: list[str] = []
 
     def may_begin(job: Job) -> bool:
@@ -73,7 +74,7 @@ def test_jobs_wait_in_order_and_some_may_not_begin(told: Told) -> None:
     assert told.said == ["a", "c"]
 
 
-def test_a_job_that_kills_its_workers_is_given_up(told: Told) -> None:
+def test_a_job_that_kills_its_workers_is_given_up(told: Recorder) -> None:
     queue = JobQueue([Nothing("a")], lambda _: True, told)
     for death in range(3):
         attempt = queue.next()
@@ -86,7 +87,7 @@ def test_a_job_that_kills_its_workers_is_given_up(told: Told) -> None:
     assert queue.next() is None
 
 
-def test_a_run_that_is_given_up_is_a_failed_record(told: Told, tmp_path: Path) -> None:
+def test_a_run_that_is_given_up_is_a_failed_record(told: Recorder, tmp_path: Path) -> None:
     class Seen(Callback):
         def on_run_end(self, record: Any) -> None:
             told.say(record.fingerprint)
@@ -103,7 +104,7 @@ def test_a_run_that_is_given_up_is_a_failed_record(told: Told, tmp_path: Path) -
         Nothing("a").fail("it was given up", context, store)
 
 
-def test_events_are_delivered_with_their_job_and_warnings_once(told: Told) -> None:
+def test_events_are_delivered_with_their_job_and_warnings_once(told: Recorder) -> None:
     seen: list[tuple[Any, ...]] = []
 
     class Seen(Callback):

@@ -6,8 +6,8 @@ from typing import Any
 import datasets
 import pytest
 from sklearn.metrics import f1_score
+from tests.recorder import Recorder
 from tests.tiny_data import save_encoder, write_reviews
-from tests.unit.study.samples import Told
 
 import totune
 from totune.runs.records import RunRecord
@@ -46,7 +46,7 @@ def settings(tmp_path: Path) -> dict[str, Any]:
 
 
 def test_the_hub_s_order_decides(mrpc: datasets.Dataset, settings: dict[str, Any]) -> None:
-    told = Told()
+    told = Recorder()
     model = totune.train("hub:tiny/mrpc", "majority", progress=told, **settings)
     names = [NAMES[label] for label in mrpc["label"]]
     expected = f1_score(names, ["equivalent"] * 40, pos_label="equivalent")
@@ -79,5 +79,5 @@ def test_a_study_keeps_the_order_of_classes_that_it_was_run_with(
     info = store.info()
     info.data["task"]["labels"].reverse()  # as of versions that sorted the hub's classes
     store.save_info(info)
-    context, *_ = reopen(study.folder, "hub:tiny/mrpc", {}, Told())
+    context, *_ = reopen(study.folder, "hub:tiny/mrpc", {}, Recorder())
     assert context.task.positive == "not_equivalent"

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from tests.recorder import Recorder
 from tests.tiny_runs import short, tiny_model, tiny_task, tiny_tokenizer
-from tests.unit.study.samples import Told
 
 from totune.data.examples import Examples
 from totune.inputs.encoded import EncodingOptions
@@ -14,12 +14,12 @@ from totune.runs.run import plan_until
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def told() -> Recorder:
+    return Recorder()
 
 
 @pytest.fixture
-def context(told: Told) -> Context:
+def context(told: Recorder) -> Context:
     """Pairs of which one has one long text, and one has two, together too long."""
     long = "w1 w2 w3 w4 w5 w6 w7"
     data = Examples((long, "w1 w2 w3 w4"), ("a", "b"), (long, "w1 w2"))
@@ -36,7 +36,7 @@ def context(told: Told) -> Context:
     return Context(**cast(Any, shared | others))
 
 
-def test_what_is_cut_is_counted_in_rows_or_in_texts(context: Context, told: Told) -> None:
+def test_what_is_cut_is_counted_in_rows_or_in_texts(context: Context, told: Recorder) -> None:
     context.split("train", EncodingOptions("separate"))
     context.split("train", EncodingOptions("joint"))
     assert [warned.partition(" are longer")[0] for warned in told.warned] == [
@@ -47,7 +47,9 @@ def test_what_is_cut_is_counted_in_rows_or_in_texts(context: Context, told: Told
     assert told.warned[0].endswith("`max_length` raises the limit.")
 
 
-def test_a_limit_that_is_the_encoder_s_own_is_told_as_such(context: Context, told: Told) -> None:
+def test_a_limit_that_is_the_encoder_s_own_is_told_as_such(
+    context: Context, told: Recorder
+) -> None:
     context.loaded.encoder.max_length = context.max_length
     context.split("train", EncodingOptions("joint"))
     assert told.warned[0].endswith("were cut; this encoder reads no more.")
@@ -65,7 +67,7 @@ def test_many_cut_texts_are_a_caution_with_a_remedy(context: Context) -> None:
     assert "this encoder reads no more" in context.cautions()[0]
 
 
-def test_many_unknown_pieces_are_a_caution(context: Context, told: Told) -> None:
+def test_many_unknown_pieces_are_a_caution(context: Context, told: Recorder) -> None:
     texts = ("w1 w2 w3 w4", "w1 w2 w3 ᚠ", "w1 w2")
     context.dataset.splits = lambda: {"dev": Examples(texts, ("a", "b", "a"))}  # type: ignore[method-assign]
     context.split("dev", EncodingOptions("joint"))

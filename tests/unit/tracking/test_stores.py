@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.study.samples import Told, config_of, failed, record_of
+from tests.recorder import Recorder
+from tests.unit.study.samples import config_of, failed, record_of
 
 from totune.runs.config import RunConfig
 from totune.runs.records import EpochRecord
@@ -43,7 +44,7 @@ def tell(tracking: Tracking, config: RunConfig, epochs: list[EpochRecord]) -> No
 
 def follow_two_runs(folder: Path, tracker: str) -> tuple[RunConfig, RunConfig]:
     """Two runs at once; the first was killed after an epoch and continues, the second fails."""
-    first, second, notes = config_of("last-2"), config_of("lora", seed=1), Told()
+    first, second, notes = config_of("last-2"), config_of("lora", seed=1), Recorder()
     tracking = Tracking([tracker], folder, notes)
     tell(tracking, first, EPOCHS[:1])
     tell(tracking, first, EPOCHS[:2])

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tests.unit.study.samples import Told, config_of, failed, record_of
+from tests.recorder import Recorder
+from tests.unit.study.samples import config_of, failed, record_of
 
 from totune.errors import ConfigError
 from totune.runs.records import EpochRecord
@@ -53,7 +54,7 @@ def read(folder: Path, label: str) -> dict[str, list[tuple[int, float]]]:
 
 
 def test_event_files_hold_the_numbers_of_the_record(tmp_path: Path) -> None:
-    told, tracking = epochs(3), Tracking(["tensorboard"], tmp_path, Told())
+    told, tracking = epochs(3), Tracking(["tensorboard"], tmp_path, Recorder())
     tell(tracking, told)
     end(tracking, told)
     found = read(tmp_path, "last-2")
@@ -72,15 +73,15 @@ def test_event_files_hold_the_numbers_of_the_record(tmp_path: Path) -> None:
 def test_a_run_that_continues_is_told_once(tmp_path: Path) -> None:
     """It tells its old epochs again, into a folder of its own."""
     told = epochs(3)
-    tell(Tracking(["tensorboard"], tmp_path, Told()), told[:2])  # and is killed
-    again = Tracking(["tensorboard"], tmp_path, Told())
+    tell(Tracking(["tensorboard"], tmp_path, Recorder()), told[:2])  # and is killed
+    again = Tracking(["tensorboard"], tmp_path, Recorder())
     tell(again, told)
     end(again, told)
     assert [step for step, _ in read(tmp_path, "last-2")["dev/loss"]] == [1, 2, 3]
 
 
 def test_runs_that_go_on_at_once_are_kept_apart(tmp_path: Path) -> None:
-    told, tracking = epochs(2), Tracking(["tensorboard"], tmp_path, Told())
+    told, tracking = epochs(2), Tracking(["tensorboard"], tmp_path, Recorder())
     tell(tracking, told)
     tell(tracking, told[:1], "tf-idf/word")
     end(tracking, told)
@@ -89,7 +90,7 @@ def test_runs_that_go_on_at_once_are_kept_apart(tmp_path: Path) -> None:
     assert len(read(tmp_path, "tf-idf-word")["dev/loss"]) == 1
 
 
-class Recorder(TrackedRun):
+class KeptRun(TrackedRun):
     """Keeps what it is told, and breaks where it is told to."""
 
     calls: ClassVar[Calls] = []
@@ -110,49 +111,49 @@ class Recorder(TrackedRun):
         self.calls.append(call)
 
 
-class Fragile(Recorder):
+class FragileRun(KeptRun):
     calls: ClassVar[Calls] = []
 
 
 @pytest.fixture
-def recorders(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in (Recorder, Fragile):
+def kept_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (KeptRun, FragileRun):
         monkeypatch.setattr(kind, "calls", [])
-    kinds = {"tensorboard": Recorder, "mlflow": Fragile}
+    kinds = {"tensorboard": KeptRun, "mlflow": FragileRun}
     monkeypatch.setattr(callback, "TRACKERS", kinds)
 
 
 @pytest.mark.parametrize(("breaks", "kept"), [("begin", 0), ("log", 1), ("end", 4)])
-@pytest.mark.usefixtures("recorders")
+@pytest.mark.usefixtures("kept_runs")
 def test_a_tracker_that_fails_is_told_of_once_and_left_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, breaks: str, kept: int
 ) -> None:
-    monkeypatch.setattr(Fragile, "breaks", breaks)
-    told, notes = epochs(2), Told()
+    monkeypatch.setattr(FragileRun, "breaks", breaks)
+    told, notes = epochs(2), Recorder()
     tracking = Tracking(["tensorboard", "mlflow"], tmp_path, notes)
     for _ in range(2):
         tell(tracking, told)
         end(tracking, told)
     once = [("begin", "last-2 seed 0"), ("log", 1), ("log", 2), ("log", 2), ("end", None)]
-    assert Recorder.calls == 2 * once
-    assert Fragile.calls == once[:kept]
+    assert KeptRun.calls == 2 * once
+    assert FragileRun.calls == once[:kept]
     assert notes.warned == [
         "mlflow failed and is told nothing more: ConnectionError: nobody answers"
     ]
 
 
-@pytest.mark.usefixtures("recorders")
+@pytest.mark.usefixtures("kept_runs")
 def test_a_failed_run_says_why(tmp_path: Path) -> None:
-    tracking, record = Tracking(["tensorboard"], tmp_path, Told()), failed("last-2")
+    tracking, record = Tracking(["tensorboard"], tmp_path, Recorder()), failed("last-2")
     tracking.on_run_begin(config_of("last-2"))
     tracking.on_run_end(record)
-    assert Recorder.calls[-1] == ("end", "it broke")
+    assert KeptRun.calls[-1] == ("end", "it broke")
 
 
-@pytest.mark.usefixtures("recorders")
+@pytest.mark.usefixtures("kept_runs")
 def test_only_runs_that_have_begun_are_tracked(tmp_path: Path) -> None:
-    Tracking(["tensorboard"], tmp_path, Told()).on_epoch_end(config_of(), epochs(1)[0])
-    assert Recorder.calls == []
+    Tracking(["tensorboard"], tmp_path, Recorder()).on_epoch_end(config_of(), epochs(1)[0])
+    assert KeptRun.calls == []
 
 
 def test_configurations_and_records_are_flat() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.recorder import Recorder
 from tests.tiny_runs import TinyTask, assert_same_training, fit, short, tiny_model, weights
-from tests.unit.study.samples import Told
 
 from totune.encoders.mixing import View
 from totune.errors import RunError
@@ -56,7 +56,7 @@ def fresh(small: bool, room: int = 3, task: TinyTask | None = None) -> Model:
 @pytest.mark.parametrize("kind", ["classification", "tagging"])
 def test_weights_are_those_of_a_run_with_room(kind: str) -> None:
     task = TinyTask.of(kind)
-    whole, small, notes = fresh(False, task=task), fresh(True, task=task), Told()
+    whole, small, notes = fresh(False, task=task), fresh(True, task=task), Recorder()
     expected = fit(whole, [ALL], task).history
     found = fit(small, [ALL], task, progress=notes).history
     assert_same_training(small, whole)
@@ -67,7 +67,7 @@ def test_weights_are_those_of_a_run_with_room(kind: str) -> None:
 
 
 def test_gradients_add_up_and_it_is_told_once(tiny: TinyTask) -> None:
-    whole, small, notes = fresh(False), fresh(True), Told()
+    whole, small, notes = fresh(False), fresh(True), Recorder()
     units = np.arange(11)
     for model in (whole, small):
         model.train()
@@ -100,7 +100,7 @@ def test_evaluation_and_features_are_halved_too(tiny: TinyTask, tmp_path: Path) 
     np.testing.assert_allclose(found.values, expected.values, atol=1e-6)
     np.testing.assert_allclose(found.losses, expected.losses, atol=1e-6)
 
-    view, notes, filled = View((1,), "mean"), Told(), []
+    view, notes, filled = View((1,), "mean"), Recorder(), []
     encode = type(small.encoder).encode
     for room, folder in ((100, "whole"), (3, "small")):
         encoder = fresh(False).encoder
@@ -120,7 +120,7 @@ def test_evaluation_and_features_are_halved_too(tiny: TinyTask, tmp_path: Path) 
 
 
 def test_a_run_that_continues_knows_its_parts(tiny: TinyTask, tmp_path: Path) -> None:
-    path, notes = tmp_path / "checkpoint.pt", Told()
+    path, notes = tmp_path / "checkpoint.pt", Recorder()
     fit(fresh(True), [ALL], tiny, checkpoint=path)
     again = fit(fresh(True), [dataclasses.replace(ALL)], tiny, checkpoint=path, progress=notes)
     assert again._micro_batches.parts == 4
@@ -132,7 +132,7 @@ def test_processes_take_the_largest_number_of_parts(
     tiny: TinyTask, monkeypatch: pytest.MonkeyPatch, room: int, others: int
 ) -> None:
     """Tried before the phase, since in a step they wait for each other."""
-    model, devices, notes = fresh(True, room), Devices(), Told()
+    model, devices, notes = fresh(True, room), Devices(), Recorder()
     monkeypatch.setattr(devices, "world", 2)
     monkeypatch.setattr(devices, "tell_all", lambda value: [value, others])
     optimizer = build_optimizer(apply_phase(model, ALL))
@@ -157,7 +157,7 @@ def test_all_processes_hear_that_a_row_does_not_fit(
     monkeypatch.setattr(devices, "world", 2)
     monkeypatch.setattr(devices, "tell_all", lambda value: [value, 0])
     optimizer = build_optimizer(apply_phase(model, ALL))
-    cutting = MicroBatches(model, devices, Told())
+    cutting = MicroBatches(model, devices, Recorder())
     with pytest.raises(RunError, match="a single row of"):
         cutting.agree(InputSource(tiny.train, tiny.train.units), 8, None, optimizer)
 
@@ -168,7 +168,7 @@ def test_in_a_step_of_several_processes_all_end(
     model, devices = fresh(True), Devices()
     monkeypatch.setattr(devices, "world", 2)
     cutting, source = (
-        MicroBatches(model, devices, Told()),
+        MicroBatches(model, devices, Recorder()),
         InputSource(tiny.train, tiny.train.units),
     )
     with pytest.raises(SystemExit):

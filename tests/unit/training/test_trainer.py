@@ -1,15 +1,14 @@
 """The loop: phases, the best epoch, checkpoints, rates, and faults that are told clearly."""
 
 import dataclasses
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from tests.encoder_zoo import LAYERS, tiny_encoder
+from tests.recorder import Recorder
 from tests.tiny_runs import (
     Killed,
     TinyTask,
@@ -29,7 +28,6 @@ from totune.heads.base import HEADS
 from totune.inputs.batches import Batch
 from totune.metrics import METRICS
 from totune.model import Model, Viewed
-from totune.progress import Bar, Progress
 from totune.strategies.phases import (
     Constant,
     Epochs,
@@ -67,31 +65,8 @@ def undisturbed(tiny: TinyTask) -> tuple[Model, Trainer]:
     return model, fit(model, PLAN, tiny)
 
 
-class Notes(Progress):
-    """Remembers what was said, and ends the run at a step if told to."""
-
-    def __init__(self, kill_at: int | None = None) -> None:
-        self.said: list[str] = []
-        self.bars: list[tuple[str, int]] = []
-        self.steps = 0
-        self._kill_at = kill_at
-
-    def say(self, message: str) -> None:
-        self.said.append(message)
-
-    @contextmanager
-    def bar(self, description: str, total: int) -> Iterator[Bar]:
-        self.bars.append((description, total))
-        yield self
-
-    def advance(self, count: int = 1) -> None:
-        self.steps += 1
-        if self.steps == self._kill_at:
-            raise Killed
-
-
 def test_phases_follow_each_other(tiny: TinyTask) -> None:
-    notes = Notes()
+    notes = Recorder()
     history = fit(fresh(), PLAN, tiny, progress=notes).history
     told = [(e.phase, e.epoch, e.frozen_depth, e.cached) for e in history.epochs]
     assert told == [
@@ -130,12 +105,12 @@ def test_killed_in_the_middle_of_any_epoch_it_continues(
 ) -> None:
     (whole, expected), resumed, path = undisturbed, fresh(), tmp_path / "checkpoint.pt"
     with pytest.raises(Killed):
-        fit(fresh(), PLAN, tiny, checkpoint=path, progress=Notes(step))
-    notes, told = Notes(), list[EpochRecord]()
+        fit(fresh(), PLAN, tiny, checkpoint=path, progress=Recorder(step))
+    notes, told = Recorder(), list[EpochRecord]()
     trainer = fit(resumed, PLAN, tiny, checkpoint=path, progress=notes, on_epoch=told.append)
     finished = (step - 1) // 3
     assert notes.said == ([f"continuing after epoch {finished}"] if finished else [])
-    assert notes.steps == 18 - 3 * finished
+    assert len(notes.steps) == 18 - 3 * finished
     assert [record.epoch for record in told] == [1, 2, 3, 4, 5, 6]
     assert metrics_of(trainer) == metrics_of(expected)
     assert trainer.history.best == expected.history.best
@@ -149,7 +124,7 @@ def test_killed_twice_it_still_ends_the_same(
     (whole, _), resumed, path = undisturbed, fresh(), tmp_path / "checkpoint.pt"
     for steps in (7, 5):
         with pytest.raises(Killed):
-            fit(fresh(), PLAN, tiny, checkpoint=path, progress=Notes(steps))
+            fit(fresh(), PLAN, tiny, checkpoint=path, progress=Recorder(steps))
     fit(resumed, PLAN, tiny, checkpoint=path)
     assert all(torch.equal(p, whole.get_parameter(n)) for n, p in resumed.named_parameters())
 
@@ -157,9 +132,9 @@ def test_killed_twice_it_still_ends_the_same(
 def test_a_finished_run_trains_no_more(tiny: TinyTask, tmp_path: Path) -> None:
     first, second, path = fresh(), fresh(), tmp_path / "checkpoint.pt"
     fit(first, PLAN, tiny, checkpoint=path)
-    notes = Notes()
+    notes = Recorder()
     fit(second, PLAN, tiny, checkpoint=path, progress=notes)
-    assert notes.steps == 0
+    assert notes.steps == []
     assert all(torch.equal(p, first.get_parameter(n)) for n, p in second.named_parameters())
 
 
@@ -167,7 +142,7 @@ def test_a_finished_run_trains_no_more(tiny: TinyTask, tmp_path: Path) -> None:
 def test_the_checkpoint_of_another_run_is_not_used(
     tiny: TinyTask, tmp_path: Path, change: str
 ) -> None:
-    path, notes = tmp_path / "checkpoint.pt", Notes()
+    path, notes = tmp_path / "checkpoint.pt", Recorder()
     fit(fresh(), [HEAD], tiny, checkpoint=path)
     plan = [dataclasses.replace(HEAD, stop=Epochs(1))] if change == "plan" else [HEAD]
     settings = TrainingSettings("accuracy", 8, 2.0 if change == "settings" else 1.0)
@@ -175,7 +150,7 @@ def test_the_checkpoint_of_another_run_is_not_used(
     options: dict[str, Any] = {"settings": settings, "order_seed": seed}
     fit(fresh(), plan, tiny, checkpoint=path, progress=notes, **options)
     assert notes.said == []
-    assert notes.steps == (3 if change == "plan" else 6)
+    assert len(notes.steps) == (3 if change == "plan" else 6)
 
 
 @pytest.mark.parametrize(
@@ -337,20 +312,21 @@ def test_labels_that_training_never_saw_count_as_errors_without_loss(tiny: TinyT
 
 @pytest.mark.parametrize("size", [1, 19, 500])
 def test_batches_of_any_size(tiny: TinyTask, size: int) -> None:
-    notes = Notes()
+    notes = Recorder()
     settings = TrainingSettings("accuracy", size)
     history = fit(fresh(), [HEAD], tiny, settings=settings, progress=notes).history
     assert history.examples == 40
-    assert notes.steps == 2 * -(-20 // size)
+    assert len(notes.steps) == 2 * -(-20 // size)
 
 
 def test_batches_by_word_pieces(tiny: TinyTask) -> None:
-    notes = Notes()
+    notes = Recorder()
     longest = int(tiny.train.pieces.lengths.max())
     settings = TrainingSettings("accuracy", tokens_per_batch=3 * longest)
     history = fit(fresh(), [HEAD], tiny, settings=settings, progress=notes).history
     assert history.examples == 40
-    assert 2 < notes.steps <= 2 * -(-20 // 3)  # at least 3 rows fit in each batch, not all in one
+    # At least 3 rows fit in each batch, not all in one.
+    assert 2 < len(notes.steps) <= 2 * -(-20 // 3)
 
 
 def test_a_checkpoint_holds_only_what_trains(tiny: TinyTask, tmp_path: Path) -> None:
@@ -363,12 +339,8 @@ def test_a_checkpoint_holds_only_what_trains(tiny: TinyTask, tmp_path: Path) -> 
 def test_a_run_that_is_killed_before_its_first_epoch_leaves_nothing(
     tiny: TinyTask, tmp_path: Path
 ) -> None:
-    class KilledAtTheFirstStep(Progress):
-        def bar(self, description: str, total: int) -> NoReturn:
-            raise Killed
-
     with pytest.raises(Killed):
-        fit(fresh(), [HEAD], tiny, checkpoint=tmp_path / "c.pt", progress=KilledAtTheFirstStep())
+        fit(fresh(), [HEAD], tiny, checkpoint=tmp_path / "c.pt", progress=Recorder(kill_at=0))
     assert list(tmp_path.iterdir()) == []
 
 
