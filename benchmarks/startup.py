@@ -4,24 +4,31 @@
     python -m benchmarks.startup --save      # on a quiet one: also benchmarks/results/startup.json
 
 `predict` reads a model of tf-idf and one of fine-tuning with a small random encoder, `compare` is a
-study of tf-idf alone; 60 rows of random words are all their data.
+study of tf-idf alone; 60 rows of random words are all their data. Beside the wall time stand the
+seconds of processor time, which a busy machine changes less, and, of one more run under
+`-X importtime`, how much of it imports took and which packages most.
 """
 
 import argparse
 import os
 import random
+import re
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from benchmarks.common import ROOT, save
 
 RUNS = 5
+SHOWN = 4  # packages whose share of a command is printed
 WORDS = [f"w{number}" for number in range(50)]
 
 
@@ -40,13 +47,35 @@ def write_data(folder: Path) -> None:
     tokenizer.save_pretrained(folder / "encoder")
 
 
-def seconds(folder: Path, *arguments: str) -> float:
-    """Wall time of one command."""
-    command = [sys.executable, "-m", "totune", *arguments]
-    start = time.perf_counter()
+def run(folder: Path, *arguments: str, python: tuple[str, ...] = ()) -> tuple[float, float, str]:
+    """One command: seconds of wall time, of processor time, and its standard error.
+
+    Args:
+        folder: where it runs.
+        *arguments: those of `totune`.
+        python: further options of the interpreter.
+    """
+    command = [sys.executable, *python, "-m", "totune", *arguments]
     environment = {**os.environ, "TOTUNE_CACHE": str(folder / "cache")}
-    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
-    return time.perf_counter() - start
+    before, start = _processor_seconds(), time.perf_counter()
+    ended = subprocess.run(
+        command, cwd=folder, env=environment, check=True, capture_output=True, text=True
+    )
+    return time.perf_counter() - start, _processor_seconds() - before, ended.stderr
+
+
+def _processor_seconds() -> float:
+    """Of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def import_seconds(report: str) -> Counter[str]:
+    """Seconds that importing took by package, from what `-X importtime` writes."""
+    found: Counter[str] = Counter()
+    for own, package in re.findall(r"^import time: +(\d+) \| +\d+ \| +(\w+)", report, re.MULTILINE):
+        found[package] += int(own) / 1e6
+    return found
 
 
 def main() -> None:
@@ -60,9 +89,9 @@ def main() -> None:
         folder = Path(name)
         write_data(folder)
         of_data = ("rows.csv", "--model", "encoder")
-        seconds(folder, "train", *of_data, "--strategy", "tf-idf", "--out", "sparse")
+        run(folder, "train", *of_data, "--strategy", "tf-idf", "--out", "sparse")
         tuned = ("--strategy", "fine-tuning", "--num-train-epochs", "1", "--out", "tuned")
-        seconds(folder, "train", *of_data, *tuned)
+        run(folder, "train", *of_data, *tuned)
         commands = {
             "--help": ("--help",),
             "list": ("list",),
@@ -72,16 +101,44 @@ def main() -> None:
             "predict, fine-tuning": ("predict", "tuned", "one.csv"),
             "compare, tf-idf": ("compare", *of_data, "--strategies", "tf-idf", "--seeds", "1"),
         }
-        times: dict[str, list[float]] = {name: [] for name in commands}
+        measured: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
         for turn in range(RUNS):
             for name, arguments in commands.items():
-                out = ("--out", f"study-{turn}") if name.startswith("compare") else ()
-                times[name].append(seconds(folder, *arguments, *out))
-    medians = {name: statistics.median(values) for name, values in times.items()}
-    for name, median in medians.items():
-        print(f"totune {name:22} {median:6.2f} s  (fastest {min(times[name]):.2f})")
+                measured[name].append(run(folder, *_fresh(arguments, f"study-{turn}"))[:2])
+        shares = {
+            name: _shares(*run(folder, *_fresh(arguments, "study"), python=("-X", "importtime")))
+            for name, arguments in commands.items()
+        }
+    facts = {
+        name: {
+            "median_seconds": statistics.median(wall for wall, _ in pairs),
+            "fastest_seconds": min(wall for wall, _ in pairs),
+            "median_processor_seconds": statistics.median(used for _, used in pairs),
+            **shares[name],
+        }
+        for name, pairs in measured.items()
+    }
+    for name, of in facts.items():
+        packages = ", ".join(f"{each} {share:.0%}" for each, share in of["packages"].items())
+        print(
+            f"totune {name:22} {of['median_seconds']:6.2f} s (fastest {of['fastest_seconds']:.2f}, "
+            f"processor {of['median_processor_seconds']:.2f}); "
+            f"imports {of['imports']:.0%}: {packages}"
+        )
     if saving:
-        save("startup", {"runs": RUNS, "median_seconds": medians, "seconds": times})
+        save("startup", {"runs": RUNS, "commands": facts})
+
+
+def _fresh(arguments: tuple[str, ...], out: str) -> tuple[str, ...]:
+    """The arguments, of `compare` with a folder that is new, so that it runs what it compares."""
+    return (*arguments, "--out", out) if arguments[0] == "compare" else arguments
+
+
+def _shares(wall: float, _: float, report: str) -> dict[str, Any]:
+    """How much of a command's wall time is importing, in all and by the slowest packages."""
+    found = import_seconds(report)
+    slowest = {name: spent / wall for name, spent in found.most_common(SHOWN)}
+    return {"imports": found.total() / wall, "packages": slowest}
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import typer
 from typer.testing import CliRunner
 
 from totune.cli.app import app
-from totune.cli.catalogue import KINDS, Entry, entries, setting_entries
+from totune.cli.catalogue import KINDS, CatalogueEntry, entries, setting_entries
 
 DOCS = Path(__file__).resolve().parent
 REFERENCE = DOCS / "reference.md"
@@ -46,7 +46,7 @@ def command_section(path: list[str]) -> str:
     return f"### {title}\n\n```\n{text}\n```\n"
 
 
-def member_section(entry: Entry) -> str:
+def member_section(entry: CatalogueEntry) -> str:
     """A member's heading, its summary and a table of its options."""
     lines = [f"### {entry.name}", "", entry.summary, ""]
     if entry.options:

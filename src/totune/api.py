@@ -75,7 +75,7 @@ def extract_features(
     Args:
         data: a file, a folder of files, `hub:NAME`, or `example:NAME`; no labels are needed.
         out: the folder. Shards that are finished there are not computed again.
-        progress: told of everything that goes on.
+        progress: receives notes, warnings and progress.
         **settings: see `totune.extraction.ExtractionSettings`.
 
     Raises:

@@ -29,7 +29,7 @@ def check_output_folder(
     folder: Path,
     what: str = "",
     is_ours: Callable[[Path], bool] | None = None,
-    setting: str = "out",
+    setting: str | None = "out",
 ) -> None:
     """Makes sure that a folder may be written to: it is new, empty, or of totune.
 
@@ -37,15 +37,16 @@ def check_output_folder(
         folder: need not exist.
         what: what of totune's it may hold ("a study").
         is_ours: whether a folder holds that; None where only a new or empty one will do.
-        setting: that it was named by.
+        setting: that it was named by; None where it follows from another.
 
     Raises:
         ConfigError: if it is a file, a broken link, or holds anything else.
     """
+    name = f"`{setting}` {folder}" if setting else str(folder)
     for path in (folder, *folder.parents):
         if not path.is_dir() and (path.exists() or path.is_symlink()):
             fault = "a file" if path.exists() else "a link to nothing"
-            raise ConfigError(f"`{setting}` {folder}: {path} is {fault}; name a folder.")
+            raise ConfigError(f"{name}: {path} is {fault}; name a folder.")
     if not folder.is_dir():
         return
     names = sorted(path.name for path in folder.iterdir())
@@ -54,7 +55,7 @@ def check_output_folder(
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     is_not = f" and is not {what} of totune" if what else ""
     raise ConfigError(
-        f"`{setting}` {folder} holds {shown}{is_not}, so nothing is written to it. Name a new or "
+        f"{name} holds {shown}{is_not}, so nothing is written to it. Name a new or "
         "empty folder, or move what it holds elsewhere."
     )
 

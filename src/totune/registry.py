@@ -220,6 +220,16 @@ class DeclaredSettings:
         typed = all(right for _, right in filter(None, found.values()))
         return faults + (self.contradictions() if typed else [])
 
+    def check(self) -> None:
+        """Finds every fault before anything is read or loaded.
+
+        Raises:
+            ConfigError: with all faults.
+        """
+        faults = self.faults()
+        if faults:
+            raise ConfigError(faults)
+
     def contradictions(self) -> list[str]:
         """What is wrong between settings, or beyond what a declaration can say."""
         return []

@@ -6,11 +6,10 @@ it without totune. A conformance test compares the logits.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from transformers import AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel
 
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import Pooling
@@ -20,6 +19,9 @@ from totune.model import Model
 from totune.tasks.base import Task
 from totune.tasks.classification import Classification
 from totune.tasks.regression import Regression
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,10 @@ def why_not(model: Model) -> str | None:
     return None
 
 
-def to_sequence_classifier(model: Model, task: Task) -> PreTrainedModel:
+def to_sequence_classifier(model: Model, task: Task) -> "PreTrainedModel":
     """The model as transformers' class; only where `why_not` gives None."""
+    from transformers import AutoModelForSequenceClassification
+
     encoder, head = model.encoder, model.head
     assert isinstance(encoder, TransformersEncoder)
     assert isinstance(head, LinearModule)
@@ -129,7 +133,7 @@ def _to_label_scale(out: nn.Module, task: Regression) -> None:
         out.get_parameter("bias").add_(task.low)
 
 
-def _config(config: PretrainedConfig, task: Task) -> PretrainedConfig:
+def _config(config: "PretrainedConfig", task: Task) -> "PretrainedConfig":
     """The encoder's configuration with the task's labels."""
     labels = task.labels if isinstance(task, Classification) else ("score",)
     copy = type(config).from_dict(config.to_dict())

@@ -4,14 +4,18 @@
 first piece of each word, that is the linear head. A conformance test compares the logits.
 """
 
+from typing import TYPE_CHECKING
+
 import torch
-from transformers import AutoModelForTokenClassification, PreTrainedModel
 
 from totune.encoders.transformers import TransformersEncoder
 from totune.heads.linear import Linear, LinearModule
 from totune.model import Model
 from totune.sequence_classifier import HEAD_LAYOUTS
 from totune.tasks.tagging import Tagging
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 def why_not(model: Model) -> str | None:
@@ -30,8 +34,10 @@ def why_not(model: Model) -> str | None:
     return None
 
 
-def to_token_classifier(model: Model, task: Tagging) -> PreTrainedModel:
+def to_token_classifier(model: Model, task: Tagging) -> "PreTrainedModel":
     """The model as transformers' class; only where `why_not` gives None."""
+    from transformers import AutoModelForTokenClassification
+
     encoder, head = model.encoder, model.head
     assert isinstance(encoder, TransformersEncoder)
     assert isinstance(head, LinearModule)

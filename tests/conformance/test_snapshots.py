@@ -30,7 +30,7 @@ def context_of(name: str, cache: Path) -> Context:
     return Context(
         dataset=Dataset("tiny", *rows, Columns("text", "label")),
         task=tiny_task("classification", rows[0]),
-        loaded=Loaded(encoder, tokenizer, name, name, ""),
+        pretrained=Loaded(encoder, tokenizer, name, name, ""),
         cache=FeatureCache(cache),
         settings=TrainingSettings("accuracy"),
         precision="fp32",

@@ -21,6 +21,8 @@ LATER = (
     "sklearn.feature_extraction.text",
     "sqlalchemy.dialects.postgresql",
     "sqlalchemy.dialects.sqlite",
+    "transformers.modeling_utils",
+    "transformers.models.bert.modeling_bert",
     "transformers.models.bloom.modeling_bloom",  # peft's
 )
 

@@ -48,7 +48,7 @@ def jobs_context(data: Path, cache: Path) -> Context:
 
 def runs_of(context: Context, *strategies: str) -> Runs:
     options = {"num_train_epochs": EPOCHS, "learning_rate": 1e-3}
-    members = Settings(strategies=strategies or STRATEGIES, options=options).check()
+    members = Settings(strategies=strategies or STRATEGIES, options=options).candidates()
     return configure(members, [0, 1], context)
 
 

@@ -92,7 +92,7 @@ def test_a_study_survives_the_death_of_a_node(
 ) -> None:
     options = {"num_train_epochs": EPOCHS, "learning_rate": 1e-3}
     strategies = ("fine-tuning", "last-2", "tf-idf")
-    members = Settings(strategies=strategies, options=options).check()
+    members = Settings(strategies=strategies, options=options).candidates()
     runs = configure(members, [0, 1], cluster_context)
     alone, far = Store(tmp_path / "alone"), Store(tmp_path / "far")
     expected = Runner(cluster_context, alone, keep_all=True).execute(runs)

@@ -165,7 +165,7 @@ def test_of_inserted_modules_the_folder_holds_no_encoder(
     assert named.json["metrics"] == expected.json["metrics"]
     save_encoder(moved, seed=1)
     wrong = totune("predict", folder, data / f"{kind}.csv", "--model", moved)
-    refused(wrong, str(data / "encoder"), str(moved), "fingerprint", "--model ENCODER")
+    refused(wrong, str(data / "encoder"), str(moved), "fingerprint", "with --model")
 
 
 @pytest.mark.parametrize(("kind", "strategy"), INSERTED)

@@ -18,7 +18,7 @@ COMPOSING = {  # (member, member it is composed of)
     ("totune.strategies.stack_and_finetune", "totune.strategies.fine_tuning"),
     ("totune.analyses.forecast", "totune.analyses.layer_probe"),
 }
-DOORS = {"totune", "totune.__main__"}  # they open onto everything, and lazily
+DOORS = {"totune", "totune.__main__"}  # they open onto everything, and lazily; nobody enters here
 
 Imports = dict[str, set[str]]  # module -> the package's modules it imports
 
@@ -72,6 +72,11 @@ def faults(imports: Imports, order: list[str]) -> list[str]:
     inner = {name: found - DOORS for name, found in imports.items() if name not in DOORS}
     unlisted = sorted({layer(name) for name in inner} - set(order))
     found = [f"{name} is not in the table" for name in unlisted]
+    found += [
+        f"{name} imports totune, the package's door, which opens onto everything"
+        for name, imported in imports.items()
+        if "totune" in imported and name not in DOORS
+    ]
     for name, imported in inner.items():
         for target in sorted(imported):
             if layer(name) in order and layer(target) in order:
@@ -176,6 +181,11 @@ def make_tree(folder: Path, files: dict[str, str]) -> Path:
             id="cycle",
         ),
         pytest.param({"news.py": ""}, "news is not in the table", id="unlisted"),
+        pytest.param(
+            {"data/a.py": "from totune import __version__"},
+            "totune.data.a imports totune, the package's door, which opens onto everything",
+            id="through the door",
+        ),
     ],
 )
 def test_the_checker_finds(tmp_path: Path, files: dict[str, str], expected: str | None):

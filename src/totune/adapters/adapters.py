@@ -206,7 +206,7 @@ def insert_adapters(encoder: Encoder, config: AdapterConfig) -> Adapters:
             "Remove them, or load the encoder again."
         )
     _check_places(encoder, config)
-    spans = _spans(encoder)
+    spans = layer_spans(encoder)
     names = names_of(config.sharing, spans, config.placement)
     adapters: dict[str, Bottleneck] = {}
     places: list[Place] = []
@@ -236,8 +236,8 @@ def _sublayers(encoder: TransformersEncoder) -> Sublayers:
     return layout_of(encoder.kind).sublayers
 
 
-def _spans(encoder: TransformersEncoder) -> list[Span]:
-    """First and last of the layers that are one module."""
+def layer_spans(encoder: TransformersEncoder) -> list[Span]:
+    """First and last of the layers that are one module, since they share their weights."""
     grouped = groupby(range(1, encoder.depth + 1), key=lambda depth: id(encoder.layer(depth)))
     runs = [list(run) for _, run in grouped]
     return [(run[0], run[-1]) for run in runs]

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import DynamicCache
 
 from totune.adapters.peft_support import check_fit, plain
 from totune.encoders.adapter_modules import AdapterModules
@@ -52,6 +51,8 @@ class Prefix(nn.Module):
         Raises:
             ConfigError: if there are not V + T positions.
         """
+        from transformers import DynamicCache
+
         (rows, length), virtual = attention_mask.shape, len(self.table.weight)
         if virtual + length > self._longest:
             raise ConfigError(

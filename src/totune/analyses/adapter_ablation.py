@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -57,13 +56,15 @@ class AdapterAblation(Analysis[Iterable[AblationModel]]):
             ModelError: if a model has no bottleneck adapters.
             DataError: if no row has a label that the model knows.
         """
+        from totune.adapters.adapters import layer_spans
+
         rows: list[dict[str, Any]] = []
         facts: dict[str, Any] = {}
         computed = naive = 0
         for trained in inputs:
             adapters, encoder = _adapters_of(trained)
             split = _checked(trained.split(self.split), trained)
-            spans = SpanOutputs(trained.model, adapters, removable(encoder))
+            spans = SpanOutputs(trained.model, adapters, layer_spans(encoder))
             scores = _scores(spans, split, trained, progress)
             rows += _rows(trained, scores)
             computed += spans.evaluations
@@ -159,13 +160,6 @@ def _rows(trained: AblationModel, scores: SpanScores) -> Iterator[dict[str, Any]
             }
 
 
-def removable(encoder: "TransformersEncoder") -> list[Span]:
-    """Layers whose adapters can be removed alone: those that share weights only together."""
-    grouped = groupby(range(1, encoder.depth + 1), key=lambda depth: id(encoder.layer(depth)))
-    runs = [list(run) for _, run in grouped]
-    return [(run[0], run[-1]) for run in runs]
-
-
 class SpanOutputs:
     """Outputs of a model without the adapters of each span, computing once what spans share.
 
@@ -177,7 +171,7 @@ class SpanOutputs:
     Args:
         model: in eval mode.
         adapters: those in its encoder.
-        layers: as `removable` gives them.
+        layers: as `layer_spans` gives them.
 
     Attributes:
         batches: number of batches so far.

@@ -5,7 +5,7 @@ from typing import Any
 
 from totune.analyses.base import AnalysisResult, Rows
 from totune.information.divergence import UNITS, LogBase, largest_divergence
-from totune.metrics import METRICS
+from totune.metrics import is_higher_better
 from totune.report import formatting, plots
 from totune.report.axes import draw_level, label_axes
 from totune.report.document import Picture, Section
@@ -25,11 +25,6 @@ def _base(facts: Facts) -> LogBase:
     """The base of the logarithm; 2 in findings from before it was an option."""
     base: LogBase = facts.get("base", 2)
     return base
-
-
-def _rises(metric: str) -> bool:
-    """Whether higher is better; assumed of scores of a file, which name no metric."""
-    return metric not in METRICS or METRICS[metric].higher_is_better
 
 
 def finding(rows: Rows, facts: Facts) -> tuple[str, ...]:
@@ -59,7 +54,7 @@ def _related(correlation: Facts, facts: Facts) -> str:
             f"Over {correlation['n']} corpora, the distance from {facts['reference']} has no "
             f"significant rank correlation with the lead of {frozen} over {tuned}: {numbers}."
         )
-    better = (correlation["rho"] > 0) == _rises(facts["metric"])
+    better = (correlation["rho"] > 0) == is_higher_better(facts["metric"])
     how = "better" if better else "worse"
     return (
         f"The further a corpus lies from {facts['reference']}, the {how} {frozen} does against "
@@ -169,7 +164,7 @@ def _pictures(rows: Rows, facts: Facts) -> tuple[Picture, ...]:
         )
         color = plots.PALETTE[0]
         plots.scatter(plot.axes, points, "divergence", "lead", color=color, size=40, names="corpus")
-    side = "Above" if _rises(metric) else "Below"
+    side = "Above" if is_higher_better(metric) else "Below"
     caption = f"A point is a corpus. {side} 0 {frozen} is the better of the two."
     return (Picture(plot.svg, caption),)
 

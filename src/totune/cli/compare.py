@@ -15,6 +15,7 @@ from totune.cli.options import (
     Json,
     Quiet,
     examples,
+    in_flags,
     output,
     read_settings,
     takes,
@@ -94,7 +95,7 @@ def compare(
     if json:
         return emit(study.to_json())
     show_report_table(study.table())
-    typer.echo("\n" + "\n".join(_answer(study)))
+    typer.echo(in_flags("\n" + "\n".join(_answer(study))))
 
 
 def _answer(study: "Study") -> Iterator[str]:
@@ -169,4 +170,4 @@ def report(
     if json:
         return emit(study.to_json())
     show_report_table(study.table())
-    typer.echo("\n" + "\n".join(_answer(study)))
+    typer.echo(in_flags("\n" + "\n".join(_answer(study))))

@@ -183,7 +183,8 @@ def options_of(settings: type[DeclaredSettings]) -> list[inspect.Parameter]:
     """The options of a command that takes these settings, in the order of their declaration."""
     hints, found = get_type_hints(settings), list[inspect.Parameter]()
     fields = dataclasses.fields(settings)  # type: ignore[arg-type]
-    flags = {field.name: _flag(field.metadata["flag"] or field.name) for field in fields}
+    flags = {"out": "--out"}
+    flags |= {field.name: _flag(field.metadata["flag"] or field.name) for field in fields}
     for field in fields:
         about = field.metadata
         if not about["panel"]:

@@ -155,10 +155,8 @@ def describe(
 def _build(
     member: Any, reference: str, num_labels: int, rows: int, dev_rows: int, of_data: str | None
 ) -> "tuple[Model, str, list[Phase], dict[str, Any]]":
-    import torch
-
     from totune.encoders.loading import plan_encoder
-    from totune.model import Model, wants_of
+    from totune.runs.model_spec import ModelSpec
     from totune.strategies.defaults import TrainingFacts
 
     encoder, source = plan_encoder(reference)
@@ -167,13 +165,9 @@ def _build(
     task = _task(member.create_head({}), num_labels)
     width = None if encoder.reads_words else encoder.width
     facts = TrainingFacts(rows, dev_rows, width, of_data or task.name)
-    strategy = member.create(facts)
-    wants = wants_of(member.create_head({}), task)
-    head = member.create_head(strategy.head_defaults(encoder, wants))
-    with torch.device("meta"):
-        model = Model(encoder, strategy.readout(encoder, wants), head, task)
-        strategy.prepare(model)
-    return model, source.name, strategy.plan(model), member.by_rule(strategy, facts)
+    spec = ModelSpec.of_candidate(member, facts, task, encoder)
+    model, phases = spec.check()
+    return model, source.name, phases, member.by_rule(spec.strategy, facts)
 
 
 def _task(head: "Head", num_labels: int) -> "Task":

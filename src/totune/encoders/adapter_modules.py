@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 class AdapterModules(ABC):
-    """Modules that were put into an encoder, which holds one insert at the most.
+    """Modules that were put into an encoder, which holds one such set at most.
 
     The encoder knows it as `encoder.inserted`, from the moment it was put in until it is merged or
     removed.

@@ -7,18 +7,19 @@ an encoder's.
 """
 
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
-from transformers import PreTrainedModel
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 # Types whose layers are BERT's: attention.self, attention.output, intermediate, output.
 FIRST_TOKEN_TYPES = frozenset({"bert", "camembert", "electra", "roberta", "xlm-roberta"})
 _DISPATCHED = frozenset({"sdpa", "totune"})
 
 
-def only_first_token(model: PreTrainedModel) -> bool:
+def only_first_token(model: "PreTrainedModel") -> bool:
     """Makes the top layer return the first token's state alone, [B, 1, H], in place.
 
     Parameters and their names stay as they are. To be used only where nothing else of the top
@@ -40,7 +41,7 @@ def only_first_token(model: PreTrainedModel) -> bool:
     return True
 
 
-def whole_top_layer(model: PreTrainedModel) -> None:
+def whole_top_layer(model: "PreTrainedModel") -> None:
     """Undoes `only_first_token`."""
     layers: Any = model.base_model.get_submodule("encoder.layer")
     layers[-1].__dict__.pop("forward", None)
@@ -61,6 +62,8 @@ def _first_token_forward(
 
 def _attended(layer: Any, first: Tensor, states: Tensor, mask: Tensor | None) -> Tensor:
     """What the first token [B, 1, H] gathers from all states [B, T, H]: [B, 1, H]."""
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
     attention = layer.attention.self
     size, width = len(states), attention.attention_head_size
     query, key, value = (

@@ -16,14 +16,14 @@ run bit for bit. Shapes: B examples, N heads, T word pieces (queries), S word pi
 width of a head.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from transformers import AttentionInterface, PreTrainedModel
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 ATTENTION = "totune"  # the name under which transformers finds `attend`
 _LEVELS = 256  # a random byte has so many values
@@ -33,7 +33,7 @@ _LONGEST_WITHOUT_DROPOUT = 256
 _FOREIGN = ("position_bias", "softcap", "s_aux", "cache")
 
 
-def accelerate_encoder(model: PreTrainedModel, device: torch.device) -> None:
+def accelerate_encoder(model: "PreTrainedModel", device: torch.device) -> None:
     """Makes training on a processor faster, in place; does nothing for any other device.
 
     Parameters, buffers, their names and results in eval mode stay as they are; a second call
@@ -49,10 +49,20 @@ def accelerate_encoder(model: PreTrainedModel, device: torch.device) -> None:
         return
     replace_dropout(model, device)
     if model.config._attn_implementation == "sdpa":
+        _register()
         model.set_attn_implementation(ATTENTION)
     embeddings = getattr(model.base_model, "embeddings", None)
     if isinstance(embeddings, nn.Module) and not _has_hook(embeddings):
         embeddings.register_forward_hook(_rounded_once)
+
+
+def _register() -> None:
+    """Makes `attend` known to transformers; a second call changes nothing."""
+    from transformers import AttentionInterface
+    from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+
+    AttentionInterface.register(ATTENTION, attend)
+    AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 
 
 class FastDropout(nn.Module):
@@ -149,6 +159,8 @@ def attend(
         narrow = torch.get_autocast_dtype(query.device.type)
         query, key, value = query.to(narrow), key.to(narrow), value.to(narrow)
     if not (_is_plain_training(module, query, key, kwargs) and _pays(key, dropout)):
+        from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
         outcome: tuple[Tensor, None] = sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout, scaling, **kwargs
         )
@@ -261,7 +273,3 @@ def _rounded_once(embeddings: nn.Module, _: Any, output: Any) -> Any:
     if embeddings.training and isinstance(output, Tensor) and torch.is_autocast_enabled("cpu"):
         return output.to(torch.get_autocast_dtype("cpu"))
     return None
-
-
-AttentionInterface.register(ATTENTION, attend)
-AttentionMaskInterface.register(ATTENTION, sdpa_mask)

@@ -9,18 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import (
-    AutoConfig,
-    AutoModel,
-    AutoTokenizer,
-    PretrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
-from transformers.utils import logging as transformers_logging
 
 from totune.encoders.elmo.weights import holds_elmo, load_elmo, plan_elmo
 from totune.encoders.encoder import Encoder
@@ -31,6 +22,9 @@ from totune.encoders.transformers import ATTENTIONS, Attention, TransformersEnco
 from totune.errors import ModelError
 from totune.inputs.encodings import Tokenizer
 from totune.text import first_line
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
@@ -109,8 +103,10 @@ def plan_encoder(reference: str = DEFAULT_ENCODER) -> tuple[Encoder, EncoderSour
         return TransformersEncoder.from_config(config), source
 
 
-def read_config(folder: Path) -> PretrainedConfig:
+def read_config(folder: Path) -> "PretrainedConfig":
     """The configuration in a folder; raises `ModelError` if totune cannot use such a model."""
+    from transformers import AutoConfig
+
     file = folder / "config.json"
     if not file.is_file():
         within = folder / "encoder"  # where a trained model keeps it
@@ -139,7 +135,9 @@ def _check_type(kind: str, own_code: bool) -> None:
         raise ModelError(f"{error}{code}") from None
 
 
-def _read_tokenizer(folder: Path, config: PretrainedConfig) -> PreTrainedTokenizerBase:
+def _read_tokenizer(folder: Path, config: "PretrainedConfig") -> "PreTrainedTokenizerBase":
+    from transformers import AutoTokenizer
+
     if not any((folder / name).is_file() for name in _VOCABULARIES):
         raise ModelError(
             f"The folder {folder} has no tokenizer ({', '.join(_VOCABULARIES)}); save the one "
@@ -156,7 +154,7 @@ def _read_tokenizer(folder: Path, config: PretrainedConfig) -> PreTrainedTokeniz
     return checked
 
 
-def _tokenizer_fault(tokenizer: Any, config: PretrainedConfig) -> str | None:
+def _tokenizer_fault(tokenizer: Any, config: "PretrainedConfig") -> str | None:
     if not tokenizer.is_fast:
         return "exists in slow Python only; totune needs a fast one (tokenizer.json)"
     if tokenizer.pad_token_id is None:
@@ -170,8 +168,10 @@ def _tokenizer_fault(tokenizer: Any, config: PretrainedConfig) -> str | None:
 
 
 def _read_model(
-    folder: Path, config: PretrainedConfig, attn_implementation: Attention
-) -> PreTrainedModel:
+    folder: Path, config: "PretrainedConfig", attn_implementation: Attention
+) -> "PreTrainedModel":
+    from transformers import AutoModel
+
     if not any((folder / name).is_file() for name in _WEIGHTS + _PICKLED):
         raise ModelError(
             f"The folder {folder} has a config.json but no weights ({_WEIGHTS[0]} or "
@@ -225,6 +225,8 @@ def _check_report(folder: Path, model: Any, report: dict[str, Any]) -> None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keeps transformers' reports and bars off the screen: what matters becomes our messages."""
+    from transformers.utils import logging as transformers_logging
+
     verbosity = transformers_logging.get_verbosity()
     bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]

@@ -3,11 +3,10 @@
 import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel, PretrainedConfig, PreTrainedModel
 
 from totune.encoders.encoder import Cached, Encoder, LayerStack
 from totune.encoders.first_token import only_first_token
@@ -16,6 +15,9 @@ from totune.encoders.layouts import Layout, layout_of
 from totune.encoders.own_format import fingerprint_of
 from totune.encoders.partial_forward import Given, Upper, outputs_of, replaced
 from totune.inputs.batches import Batch
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
 
 # What a configuration says about its origin, storage or later use, not about the encoder.
 _NOT_IDENTITY = frozenset(
@@ -46,7 +48,7 @@ class TransformersEncoder(Encoder):
         ModelError: if the model's type is not among the supported ones.
     """
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: "PreTrainedModel") -> None:
         super().__init__()
         config = model.config
         self.kind = config.model_type
@@ -61,7 +63,7 @@ class TransformersEncoder(Encoder):
 
     @classmethod
     def from_config(
-        cls, config: PretrainedConfig, attn_implementation: Attention = "sdpa"
+        cls, config: "PretrainedConfig", attn_implementation: Attention = "sdpa"
     ) -> "TransformersEncoder":
         """An encoder with random float32 weights.
 
@@ -72,6 +74,8 @@ class TransformersEncoder(Encoder):
             config: of a supported type.
             attn_implementation: "sdpa" (where the type has none: eager) or "eager".
         """
+        from transformers import AutoModel
+
         layout_of(config.model_type)
         model = AutoModel.from_config(  # type: ignore[no-untyped-call]
             config, dtype=torch.float32, attn_implementation=ATTENTIONS[attn_implementation]
@@ -213,7 +217,7 @@ def _has_module(model: nn.Module, name: str) -> bool:
     return isinstance(owner, nn.Module)
 
 
-def position_limit(config: PretrainedConfig, layout: Layout) -> int:
+def position_limit(config: "PretrainedConfig", layout: Layout) -> int:
     """The longest input, in word pieces, that the position table has room for."""
     taken = (config.pad_token_id or 0) + 1 if layout.positions_after_padding else 0
     return int(config.max_position_embeddings) - taken

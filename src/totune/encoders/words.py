@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from transformers import BatchEncoding
+from typing import TYPE_CHECKING, Any
 
 from totune.errors import ModelError
+
+if TYPE_CHECKING:
+    from transformers import BatchEncoding
 
 PADDING, BEGIN, END, EMPTY = range(4)  # numbers that are no words of a text; EMPTY is ""
 RULES_FILE = "word_tokenizer.json"
@@ -147,7 +148,7 @@ class WordTokenizer:
         return_offsets_mapping: bool = False,
         return_special_tokens_mask: bool = False,
         verbose: bool = True,
-    ) -> BatchEncoding:
+    ) -> "BatchEncoding":
         """Texts or pairs as numbers of words.
 
         Args:
@@ -181,6 +182,8 @@ class WordTokenizer:
         if isinstance(text, str):
             data = {name: values[0] for name, values in data.items()}
         encodings: Any = rows
+        from transformers import BatchEncoding  # not at the top: settings import this module
+
         return BatchEncoding(data, encodings, n_sequences=1 if seconds is None else 2)
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int:

@@ -14,15 +14,28 @@ or, for a baseline, a `baseline/` folder of JSON and safetensors.
 
 Beside it, `train_texts.npy` holds hashes of the texts that the model was trained on, by which they
 are known again when it is evaluated; without that file a model works all the same.
+
+What writes models is imported on first use, so that a baseline answers without PyTorch.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from totune.export.files import check_model_folder, is_model, remove_model, write_seen
 from totune.export.loading import load_model
-from totune.export.merging import Merged, merge
 from totune.export.predictor import Predictor, embedder, predictor
-from totune.export.saving import save_baseline, save_model
 from totune.export.usage import who_loads
 
+if TYPE_CHECKING:
+    from totune.export.merging import Merged, merge
+    from totune.export.saving import save_baseline, save_model
+
+_MODULES = {
+    "Merged": "merging",
+    "merge": "merging",
+    "save_baseline": "saving",
+    "save_model": "saving",
+}
 __all__ = [
     "Merged",
     "Predictor",
@@ -38,3 +51,9 @@ __all__ = [
     "who_loads",
     "write_seen",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

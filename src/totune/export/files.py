@@ -6,12 +6,10 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from totune._version import __version__
 from totune.data.audit import SeenTexts
@@ -20,6 +18,9 @@ from totune.errors import ConfigError, ModelError
 from totune.io import write_json
 from totune.outputs import check_output_folder, has_mark
 from totune.tasks.base import Task, task_from_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 DESCRIPTION = "totune.json"
 HEAD = "head.safetensors"
@@ -42,13 +43,13 @@ _UNFINISHED = "model.*.tmp"
 _DAMAGE = (ValueError, TypeError, KeyError, SafetensorError, RuntimeError, OSError, ConfigError)
 
 
-def check_model_folder(folder: Path, setting: str = "out") -> None:
+def check_model_folder(folder: Path, setting: str | None = "out") -> None:
     """Makes sure that a model may be written into a folder.
 
     Args:
         folder: new, empty, or with a model of totune, finished or in training; whatever else lies
             beside that model stays.
-        setting: that it was named by.
+        setting: that it was named by; None where it follows from another.
 
     Raises:
         ConfigError: if the folder is anything else.
@@ -160,13 +161,17 @@ def read_json(folder: Path, name: str) -> dict[str, Any]:
     return facts
 
 
-def write_weights(weights: Mapping[str, Tensor], folder: Path, name: str) -> None:
+def write_weights(weights: Mapping[str, "Tensor"], folder: Path, name: str) -> None:
     """Writes tensors from any device; none may share memory with another."""
+    from safetensors.torch import save_file
+
     save_file({n: w.detach().contiguous().cpu() for n, w in weights.items()}, folder / name)
 
 
-def read_weights(folder: Path, name: str) -> dict[str, Tensor]:
+def read_weights(folder: Path, name: str) -> dict[str, "Tensor"]:
     """Tensors on the processor; raises ValueError, which names the file, if it is damaged."""
+    from safetensors.torch import load_file
+
     if not (folder / name).is_file():
         raise ValueError(f"{name} is missing")
     try:

@@ -1,12 +1,13 @@
-"""Reading a trained model or baseline."""
+"""Reading a trained model or baseline.
+
+PyTorch and encoders are imported where a model has one: answering with a baseline takes neither.
+"""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from totune.baselines.base import BASELINES
-from totune.encoders.loading import load_encoder
 from totune.errors import ModelError
-from totune.export.adapters import assemble, load_upper, open_adapter, open_encoder
 from totune.export.files import (
     BASELINE,
     ENCODER,
@@ -17,9 +18,10 @@ from totune.export.files import (
     refusing_damage,
 )
 from totune.export.predictor import Predictor, embedder, predictor
-from totune.machine import Precision, choose_precision
 from totune.tasks.base import Task
-from totune.training.devices import Devices
+
+if TYPE_CHECKING:
+    from totune.machine import Precision
 
 
 def load_model(folder: Path, model: str | None = None) -> Predictor:
@@ -58,12 +60,17 @@ def _load(folder: Path, task: Task, about: dict[str, Any], model: str | None) ->
 def _load_adapter(
     folder: Path, task: Task, about: dict[str, Any], reference: str | None
 ) -> Predictor:
+    from totune.export.adapters import open_adapter, open_encoder
+
     loaded = open_encoder(folder, about, reference)
     model = open_adapter(folder, task, about, loaded, _precision(about))
     return predictor(model, loaded.tokenizer, task, about)
 
 
 def _load_neural(folder: Path, task: Task, about: dict[str, Any]) -> Predictor:
+    from totune.encoders.loading import load_encoder
+    from totune.export.adapters import assemble, load_upper
+
     # Until version 0.1.0 the encoder always lay beside the description.
     place = folder / ENCODER if about.get("holds_encoder") else folder
     loaded = load_encoder(str(place))
@@ -84,7 +91,10 @@ def _load_baseline(folder: Path, task: Task, about: dict[str, Any]) -> Predictor
 _LOADERS = {"model": _load_neural, "baseline": _load_baseline}
 
 
-def _precision(about: dict[str, Any]) -> Precision:
+def _precision(about: dict[str, Any]) -> "Precision":
+    from totune.machine import choose_precision
+    from totune.training.devices import Devices
+
     return choose_precision(_setting(about), Devices().device)
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -10,19 +10,14 @@ from totune.baselines.base import Embed
 from totune.data.audit import SeenTexts, name_classes
 from totune.data.examples import Columns, Examples, Label, TaskName, classes_of
 from totune.data.inputs import Text, read_texts
-from totune.encoders.loading import load_encoder
-from totune.encoders.mixing import View
 from totune.errors import DataError
-from totune.features import compute
-from totune.inputs.encoded import EncodingOptions, frame, tokenize
-from totune.inputs.encodings import Tokenizer
-from totune.machine import choose_precision
-from totune.model import Model
 from totune.registry import build
 from totune.tasks.base import Task
 from totune.text import counted
-from totune.training.devices import Devices
-from totune.training.inputs import Split, open_source, predict
+
+if TYPE_CHECKING:
+    from totune.inputs.encodings import Tokenizer
+    from totune.model import Model
 
 _SHOWN = 10  # labels that a message names
 _WRONG_KIND = "this model was trained on {}; the input is not of that kind."
@@ -159,11 +154,17 @@ class Predictor:
         return read_texts(texts, pairs, columns)
 
 
-def predictor(model: Model, tokenizer: Tokenizer, task: Task, about: dict[str, Any]) -> Predictor:
+def predictor(
+    model: "Model", tokenizer: "Tokenizer", task: Task, about: dict[str, Any]
+) -> Predictor:
     """A trained model in memory, ready for texts.
 
     Of `about` it needs `max_length`, `pairs`, and `framing` where that is not the usual one.
     """
+    from totune.inputs.encoded import EncodingOptions, frame
+    from totune.training.devices import Devices
+    from totune.training.inputs import Split, open_source, predict
+
     devices, max_length = Devices(), int(about["max_length"])
     encoding_options = build(EncodingOptions, about.get("framing", {}), "encoding_options")
     model.to(devices.device)
@@ -177,6 +178,12 @@ def predictor(model: Model, tokenizer: Tokenizer, task: Task, about: dict[str, A
 
 def embedder(reference: str, max_length: int, setting: str = "auto") -> Embed:
     """Texts -> mean-pooled top-layer vectors [N, H] of a frozen encoder, without a cache."""
+    from totune.encoders.loading import load_encoder
+    from totune.encoders.mixing import View
+    from totune.features import compute
+    from totune.inputs.encoded import tokenize
+    from totune.machine import choose_precision
+
     loaded = load_encoder(reference)
     precision = choose_precision(setting, loaded.encoder.device)
 

@@ -3,10 +3,9 @@
 from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from totune import sequence_classifier, token_classifier
 from totune.baselines.base import Baseline, FittedBaseline
@@ -28,6 +27,9 @@ from totune.model import Model
 from totune.registry import options_of
 from totune.tasks.base import Task
 from totune.tasks.tagging import Tagging
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 def save_model(
@@ -120,7 +122,7 @@ def _save_whole(folder: Path, model: Model, tokenizer: Tokenizer, task: Task) ->
     return facts | {"holds_encoder": whole is None}
 
 
-def _as_transformers(model: Model, task: Task) -> tuple[PreTrainedModel | None, str, str]:
+def _as_transformers(model: Model, task: Task) -> tuple["PreTrainedModel | None", str, str]:
     """The model in transformers' own class, if it has one with this head.
 
     Returns:

@@ -25,7 +25,7 @@ def extract(
         data: a file, a folder of files, `hub:NAME` or `example:NAME`.
         settings: what is extracted.
         out: the folder.
-        progress: told of everything that goes on.
+        progress: receives notes, warnings and progress.
 
     Returns:
         The folder, ready to be read.

@@ -69,16 +69,6 @@ class ExtractionSettings(DeclaredSettings):
         MACHINE,
     )
 
-    def check(self) -> None:
-        """Finds every fault before anything is read or loaded.
-
-        Raises:
-            ConfigError: with all faults.
-        """
-        faults = self.faults()
-        if faults:
-            raise ConfigError(faults)
-
     def depths(self, depth: int) -> tuple[int, ...]:
         """The blocks whose outputs are kept, of an encoder of `depth` layers, bottom to top.
 

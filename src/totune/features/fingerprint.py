@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
-from transformers import PretrainedConfig
 
 from totune.encoders.encoder import Encoder
 
@@ -41,6 +40,8 @@ def prefix_fingerprint(encoder: Encoder, depth: int) -> str:
 
 def _configuration(encoder: Encoder) -> str:
     """What decides the blocks' output apart from their weights, as text."""
+    from transformers import PretrainedConfig  # takes a second to load
+
     configs = (getattr(module, "config", None) for module in encoder.modules())
     config = next((found for found in configs if isinstance(found, PretrainedConfig)), None)
     if config is None:

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from transformers import BatchEncoding
 
 from totune.data.examples import Examples
 from totune.inputs.encodings import (
@@ -19,6 +18,9 @@ from totune.inputs.encodings import (
     offsets_of,
 )
 from totune.inputs.windows import CHUNK, windows
+
+if TYPE_CHECKING:
+    from transformers import BatchEncoding
 
 PairEncoding = Literal["joint", "separate"]
 
@@ -126,7 +128,7 @@ def tokenize(examples: Examples, tokenizer: Tokenizer, max_length: int) -> Encod
 
 def _encode(
     examples: Examples, rows: slice, tokenizer: Tokenizer, max_length: int
-) -> BatchEncoding:
+) -> "BatchEncoding":
     pairs = None if examples.pairs is None else list(examples.pairs[rows])
     encoded: BatchEncoding = tokenizer(
         list(examples.texts[rows]),

@@ -15,16 +15,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import BatchEncoding
 
 from totune.data.examples import Examples
 from totune.errors import ConfigError, ModelError
 from totune.inputs.batches import Batch, TokenIndex
+
+if TYPE_CHECKING:
+    from transformers import BatchEncoding
 
 
 class Tokenizer(Protocol):
@@ -45,7 +47,7 @@ class Tokenizer(Protocol):
     @property
     def model_input_names(self) -> Any: ...
 
-    def __call__(self, *args: Any, **kwargs: Any) -> BatchEncoding: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> "BatchEncoding": ...
 
     def num_special_tokens_to_add(self, pair: bool = False) -> int: ...
 

@@ -14,6 +14,7 @@ __all__ = [
     "Scorer",
     "SpanScore",
     "get_metric",
+    "is_higher_better",
     "span_scores",
 ]
 
@@ -40,3 +41,8 @@ def get_metric(name: str) -> Metric:
     if name not in METRICS:
         raise ConfigError(f"There is no metric called {name!r}. {did_you_mean(name, METRICS)}")
     return METRICS[name]
+
+
+def is_higher_better(name: str) -> bool:
+    """Whether a higher score is better; so it is of scores that name no metric of ours."""
+    return name not in METRICS or METRICS[name].higher_is_better

@@ -77,12 +77,6 @@ class PretrainingSettings(DeclaredSettings):
         0.8, "Share of the training that reads short rows.", TRAINING, ge=0, lt=1
     )
 
-    def check(self) -> None:
-        """Raises `ConfigError` with every value that is out of range."""
-        faults = self.faults()
-        if faults:
-            raise ConfigError(faults)
-
     def completed(self, defaults: "PretrainingSettings") -> "PretrainingSettings":
         """With a preset's values where none was chosen."""
         chosen: dict[str, Any] = {

@@ -40,7 +40,7 @@ def reproduce(
         fraction: share of the rows (of a study, of its train rows) that is used, in (0, 1].
         seeds: how many; the recipe's own number if None.
         out: the report's folder; the recipe's name if None.
-        progress: told of everything that goes on; silent by default.
+        progress: receives notes, warnings and progress; silent by default.
         command: the command line, for the report.
 
     Returns:

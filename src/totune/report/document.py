@@ -1,8 +1,11 @@
 """A report as plain data; the page and the Markdown file are two drawings of the same document."""
 
+import re
 from dataclasses import dataclass
 
 from totune.report.table import Table
+
+CODE = re.compile(r"`([\w='\"./-]+)`")  # parameters in sentences: `max_length`, `seeds=5`
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,21 @@
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from totune.report.document import Document, Section
+from totune.report.document import CODE, Document, Section
 from totune.report.table import Table
+
+
+def _with_code(value: Any) -> Any:
+    """Parameters in backticks, as messages have them, as code."""
+    if not isinstance(value, str) or isinstance(value, Markup) or not CODE.search(value):
+        return value
+    parts = CODE.split(value)  # what stands between backticks is at odd places
+    code = Markup("<code>{}</code>")
+    marked = (code.format(part) if at % 2 else escape(part) for at, part in enumerate(parts))
+    return Markup("").join(marked)
+
 
 _ENVIRONMENT = Environment(
     loader=PackageLoader("totune.report", "templates"),
@@ -14,6 +25,7 @@ _ENVIRONMENT = Environment(
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
+    finalize=_with_code,
 )
 
 

@@ -1,15 +1,22 @@
 """Tables and sections as GitHub-flavoured Markdown."""
 
 import re
+from itertools import zip_longest
 from textwrap import indent
 
-from totune.report.document import Document, Section
+from totune.report.document import CODE, Document, Section
 from totune.report.table import Cell, Column, Row, Table
 
 
 def escape(text: str) -> str:
-    """`text` as literal Markdown on one line: no markup, no table cell ends, no raw HTML."""
-    line = re.sub(r"([\\`*_\[\]<>|~])", r"\\\1", " ".join(text.split()))
+    """`text` as literal Markdown on one line: no markup, no table cell ends, no raw HTML.
+
+    Parameters in backticks, as messages have them, stay code.
+    """
+    parts = CODE.split(" ".join(text.split()))  # what stands between backticks is at odd places
+    plain = [re.sub(r"([\\`*_\[\]<>|~])", r"\\\1", part) for part in parts[::2]]
+    code = [f"`{part}`" for part in parts[1::2]]
+    line = "".join(piece for pair in zip_longest(plain, code, fillvalue="") for piece in pair)
     return re.sub(r"^(#|[-+] )", r"\\\1", line)
 
 

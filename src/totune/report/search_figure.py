@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from totune.metrics import METRICS
+from totune.metrics import is_higher_better
 from totune.report import formatting, plots
 from totune.report.axes import GREY, INK, Point, draw_level, label_axes
 from totune.report.plots import Rows, axis_label, scale
@@ -38,11 +38,6 @@ def option_value(value: Any) -> str:
     return "none" if value is None else formatting.plain(value, "seed")
 
 
-def rises(metric: str) -> bool:
-    """Whether a higher score is better."""
-    return metric not in METRICS or METRICS[metric].higher_is_better
-
-
 def shown_options(record: SearchRecord) -> list[str]:
     """The searched options, most important first where that is known; at most eight."""
     ranked = sorted(record.ranges, key=lambda name: -record.importance.get(name, 0.0))
@@ -57,7 +52,7 @@ def trial_rows(record: SearchRecord) -> list[dict[str, Any]]:
         `best`, the best score so far of complete trials, since a pruned one cannot win, or None
         where there is none yet.
     """
-    up = rises(record.metric)
+    up = is_higher_better(record.metric)
     rows: list[dict[str, Any]] = []
     best = None
     for trial in record.scored:
@@ -78,7 +73,7 @@ def trial_rows(record: SearchRecord) -> list[dict[str, Any]]:
 
 def score_span(record: SearchRecord) -> Point:
     """An axis for most scores and the defaults', without the few that went quite wrong."""
-    rows, sign = trial_rows(record), 1 if rises(record.metric) else -1
+    rows, sign = trial_rows(record), 1 if is_higher_better(record.metric) else -1
     values = sign * np.array([row["score"] for row in rows])
     top = float(values.max())
     usual = top - _REACH * (top - float(np.quantile(values, 0.25)))
@@ -196,7 +191,7 @@ def _draw_history(
     steps = [*rows, {**rows[-1], "trial": last}]
     first = next((row["score"] for row in rows if row["trial"] == 1), None)
     if first is not None:
-        inside = _name_side(first, limits, rises(record.metric))
+        inside = _name_side(first, limits, is_higher_better(record.metric))
         draw_level(axes, first, color=GREY, style="dashed", name="defaults", inside=inside)
     plots.lines(axes, steps, "trial", "best", color=color, step=True)
     _draw_trials(axes, rows, "trial", limits, color)

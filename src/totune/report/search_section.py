@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from totune.metrics import is_higher_better
 from totune.report import formatting
 from totune.report.document import Picture, Section
 from totune.report.plots import colors_of
@@ -10,7 +11,6 @@ from totune.report.search_figure import (
     draw_search,
     option_name,
     option_value,
-    rises,
     score_span,
     shown_options,
     trial_rows,
@@ -50,7 +50,7 @@ def search_section(searches: Sequence[SearchRecord], strategies: Sequence[str]) 
 
 
 def _words(metric: str) -> str:
-    best = "highest" if rises(metric) else "lowest"
+    best = "highest" if is_higher_better(metric) else "lowest"
     return (
         "Options were searched on dev: every trial trains on train and is scored by the "
         f"{formatting.metric_name(metric)} on dev of the epoch that it keeps (of its best, if it "

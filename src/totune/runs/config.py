@@ -49,6 +49,11 @@ class Candidate:
     def is_baseline(self) -> bool:
         return self.strategy in BASELINES.names()
 
+    @property
+    def reads_encoder(self) -> bool:
+        """Whether it needs the pretrained encoder, as all but some baselines do."""
+        return not self.is_baseline or BASELINES.get(self.strategy).needs_encoder
+
     def create(self, facts: TrainingFacts | None = None) -> Strategy | Baseline:
         """The strategy or baseline with its options checked.
 

@@ -29,16 +29,17 @@ class Context:
     Attributes:
         dataset: the three splits as text.
         task: the label space.
-        loaded: the pretrained encoder and its tokenizer; never trained itself.
+        pretrained: the encoder and its tokenizer, never trained itself; None where no run reads
+            an encoder. What needs it asks for `loaded`.
         max_length: the longest input, in word pieces.
         split_seed: what fixed the splits that the data itself does not have.
         batch_by_rule: whether the number of train rows decides the batch size.
-        callback: told how the runs go.
+        callback: receives the events of the runs.
     """
 
     dataset: Dataset
     task: Task
-    loaded: Loaded
+    pretrained: Loaded | None
     cache: FeatureCache
     settings: TrainingSettings
     precision: Precision
@@ -49,6 +50,12 @@ class Context:
     batch_by_rule: bool = False
     callback: Callback = field(default_factory=Callback)
     _splits: dict[tuple[SplitName, EncodingOptions], Split] = field(default_factory=dict)
+
+    @property
+    def loaded(self) -> Loaded:
+        """The pretrained encoder and its tokenizer, for what cannot do without."""
+        assert self.pretrained is not None, "no run of this study was to read an encoder"
+        return self.pretrained
 
     def split(self, name: SplitName, encoding_options: EncodingOptions) -> Split:
         """A split tokenised as `encoding_options` says, once; tells how many texts were cut."""
@@ -79,8 +86,9 @@ class Context:
     @property
     def facts(self) -> TrainingFacts:
         """What the defaults of strategies follow from."""
-        data, encoder = self.dataset, self.loaded.encoder
-        width = None if encoder.reads_words else encoder.width
+        data, width = self.dataset, None
+        if self.pretrained is not None and not self.pretrained.encoder.reads_words:
+            width = self.pretrained.encoder.width
         return TrainingFacts(len(data.train), len(data.dev), width, self.task.name)
 
     @property
@@ -89,7 +97,7 @@ class Context:
         return dict(self._splits)
 
     def truncated(self) -> dict[str, int]:
-        """How many inputs of each split were cut, as far as tokenised, at the most."""
+        """How many inputs of each split were cut, as far as tokenised, at most."""
         found: dict[str, int] = {}
         for (name, _), split in self._splits.items():
             found[name] = max(found.get(name, 0), split.pieces.truncated)
@@ -97,6 +105,8 @@ class Context:
 
     def cautions(self) -> list[str]:
         """What many texts lose on the way to the encoder, as far as tokenised, with remedies."""
+        if not self._splits:
+            return []
         cut: dict[str, float] = {}
         unknown: dict[str, float] = {}
         for (name, _), split in self._splits.items():

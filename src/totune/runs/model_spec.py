@@ -72,14 +72,23 @@ class ModelSpec:
         """How rows become encoder inputs."""
         return self.strategy.encoding_options(self.encoder, self.input_kind)
 
+    def hollow_model(self) -> Model:
+        """The model without values.
+
+        Raises:
+            ConfigError: if head, task, data and encoder do not fit each other.
+        """
+        with torch.device("meta"):
+            return self._assemble(hollow_copy(self.encoder))
+
     def check(self) -> tuple[Model, list[Phase]]:
         """The model without values, and its plan.
 
         Raises:
             ConfigError: if head, task, data, encoder and strategy do not fit each other.
         """
-        with torch.device("meta"):
-            return self._assemble(hollow_copy(self.encoder))
+        model = self.hollow_model()
+        return model, self.strategy.plan(model)
 
     def build(self, seed: int) -> tuple[Model, list[Phase]]:
         """A model of its own with freshly initialised new parts, and its plan.
@@ -91,7 +100,8 @@ class ModelSpec:
             ConfigError: as `check`.
         """
         torch.manual_seed(seed)
-        return self._assemble(copy.deepcopy(self.encoder))
+        model = self._assemble(copy.deepcopy(self.encoder))
+        return model, self.strategy.plan(model)
 
     def to_json(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Strategy and head with all their options, as a run's configuration keeps them."""
@@ -100,7 +110,7 @@ class ModelSpec:
             {"name": self.head.name, "options": options_of(self.head)},
         )
 
-    def _assemble(self, encoder: Encoder) -> tuple[Model, list[Phase]]:
+    def _assemble(self, encoder: Encoder) -> Model:
         self._check_pairs()
         readout = self.strategy.readout(encoder, self.input_kind)
         model = Model(encoder, readout, self.head, self.task, self.precision)
@@ -111,7 +121,7 @@ class ModelSpec:
                 f"{self.strategy.label}: beside what it inserts, the encoder has room for {room} "
                 f"word pieces, and inputs may have {self.max_length}. Use `max_length={room}`."
             )
-        return model, self.strategy.plan(model)
+        return model
 
     def _check_pairs(self) -> None:
         """Refuses heads for pairs on single texts, and encodings of pairs that a head cannot read.

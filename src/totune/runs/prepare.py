@@ -17,8 +17,21 @@ from totune.training.devices import Devices
 from totune.training.trainer import TrainingSettings
 
 
-def prepare(data: Any, settings: Settings, progress: Progress) -> Context:
-    """Loads and tokenises everything that the runs of a study share."""
+def prepare(
+    data: Any, settings: Settings, progress: Progress, reads_encoder: bool = True
+) -> Context:
+    """Loads everything that the runs of a study share.
+
+    Args:
+        data: as for `totune.compare`.
+        settings: of the study.
+        progress: receives notes and warnings.
+        reads_encoder: whether any run reads the encoder; if none does, it is not loaded, and
+            whether it could be is not found out.
+
+    Raises:
+        TotuneError: if the data, the metric or the encoder cannot be used.
+    """
     keep_freed_memory()
     devices = Devices()
     progress = progress if devices.is_main else Progress()
@@ -41,15 +54,17 @@ def prepare(data: Any, settings: Settings, progress: Progress) -> Context:
     if settings.positive_label is not None:
         task = task.with_positive(settings.positive_label)
     metric = check_metric(settings.metric, task)
-    loaded = load_encoder(settings.model)
-    progress.say(loaded.note)
-    loaded.encoder.to(devices.device)
-    max_length = min(settings.max_length, loaded.encoder.max_length)
+    pretrained, max_length = None, settings.max_length
+    if reads_encoder:
+        pretrained = load_encoder(settings.model)
+        progress.say(pretrained.note)
+        pretrained.encoder.to(devices.device)
+        max_length = min(max_length, pretrained.encoder.max_length)
     rows_per_step = settings.per_device_train_batch_size or batch_size(len(dataset.train))
     return Context(
         dataset=dataset,
         task=task,
-        loaded=loaded,
+        pretrained=pretrained,
         cache=FeatureCache(settings.cache_dir, settings.cache_budget, progress),
         settings=TrainingSettings(
             metric,

@@ -93,7 +93,8 @@ class StudyInfo:
     Attributes:
         data: name, digest, split sizes, columns, label names (classification), notes, warnings,
             cautions (what stands beside the advice).
-        model: reference as given, resolved name, kind, fingerprint, parameters.
+        model: reference as given, resolved name, kind, fingerprint, parameters; empty where no
+            run reads an encoder.
         metric: the metric that strategies are compared on ("accuracy", "pearson", ...).
         metrics: every reported metric, the main one first.
         settings: seeds, precision, batch size, max_length, budget and the like.

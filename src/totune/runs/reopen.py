@@ -49,7 +49,7 @@ def reopen(
         folder: the study's.
         data: what it was made of; `study.json` knows its content, not its place.
         changes: settings that differ now, such as where the encoder lies.
-        progress: told of everything that goes on.
+        progress: receives notes, warnings and progress.
 
     Raises:
         ConfigError: if the folder holds no study, or one of other data or another encoder.
@@ -61,13 +61,18 @@ def reopen(
     others = []
     if context.dataset.digest() != info.data["digest"]:
         others.append(f"its data ({info.name}) is not what {data} holds")
-    if context.loaded.encoder.fingerprint() != info.model["fingerprint"]:
+    # A study of baselines that read no encoder names none.
+    if info.model and context.loaded.encoder.fingerprint() != info.model["fingerprint"]:
         others.append(f"its encoder ({info.model['name']}) is not {context.loaded.reference}")
     if others:
         raise ConfigError(f"{folder} is another study: {' and '.join(others)}.")
     # Runs of an older version may count their classes in another order.
     context.task = task_from_json(info.data["task"])
-    found = (store.record(fingerprint) for fingerprint in info.runs)
+
+    def warn(fault: str) -> None:
+        progress.warn(f"{fault} Its run is left out.")
+
+    found = (store.record(fingerprint, warn) for fingerprint in info.runs)
     return context, info, [record for record in found if record is not None]
 
 

@@ -155,8 +155,11 @@ Runs = Sequence[Run]
 
 def configure(candidates: Sequence[Candidate], seeds: Sequence[int], context: Context) -> list[Run]:
     """Every run of a study, seed by seed, so that a study cut short compares equals."""
-    pairs = context.dataset.train.pairs is not None
-    first = [_configure(candidate, context, pairs) for candidate in candidates]
+    fingerprint = ""
+    if context.pretrained is not None:
+        fingerprint = context.pretrained.encoder.fingerprint()  # reads all weights
+    shared = {"seed": 0, "data": context.dataset.digest(), "task": context.task.to_json()}
+    first = [_configure(candidate, context, fingerprint, shared) for candidate in candidates]
     return [_with_seed(run, seed) for seed in seeds for run in first]
 
 
@@ -165,25 +168,34 @@ def _with_seed(run: Run, seed: int) -> Run:
     return replace(run, config=replace(run.config, seed=seed))
 
 
-def _configure(candidate: Candidate, context: Context, pairs: bool) -> Run:
-    """The run of a candidate under seed 0."""
-    data, encoder = context.dataset, context.loaded.encoder
-    common: dict[str, Any] = {"seed": 0, "data": data.digest(), "task": context.task.to_json()}
+def _configure(
+    candidate: Candidate, context: Context, fingerprint: str, shared: Mapping[str, Any]
+) -> Run:
+    """The run of a candidate under seed 0.
+
+    Args:
+        candidate: a strategy or baseline with its options.
+        context: what the runs share.
+        fingerprint: of the encoder.
+        shared: what all configurations have in common.
+    """
     read = {"max_length": context.max_length, "precision": context.precision}
     if candidate.is_baseline:
         baseline = candidate.create()
         assert isinstance(baseline, Baseline)
         embeds = baseline.needs_encoder
-        apart = {"pair_encoding": "separate"} if embeds and pairs else {}  # was joint once
+        pairs = context.dataset.train.pairs is not None
+        apart = {"pair_encoding": "separate"} if pairs else {}  # was joint once
         config = RunConfig(
             label=candidate.label or baseline.label,
             strategy={"name": baseline.name, "options": options_of(baseline)},
             head={},
-            model=encoder.fingerprint() if embeds else "",
+            model=fingerprint if embeds else "",
             settings=read | apart if embeds else {},
-            **common,
+            **shared,
         )
         return Run(config, baseline)
+    encoder = context.loaded.encoder
     spec = ModelSpec.of_candidate(candidate, context.facts, context.task, encoder)
     strategy, head = spec.to_json()
     decided = sorted(candidate.by_rule(spec.strategy, context.facts))
@@ -191,10 +203,10 @@ def _configure(candidate: Candidate, context: Context, pairs: bool) -> Run:
         label=candidate.label or spec.strategy.label,
         strategy=strategy,
         head=head,
-        model=encoder.fingerprint(),
+        model=fingerprint,
         settings=read | asdict(context.settings),
         by_rule=decided + ["per_device_train_batch_size"] * context.batch_by_rule,
-        **common,
+        **shared,
     )
     return Run(config, spec.strategy)
 

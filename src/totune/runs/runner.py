@@ -101,7 +101,7 @@ class Runner:
             _tell(record, self.context.progress)
             self._after_record(records(), on_record)
         skipped = [run for run in runs if run.fingerprint not in found]
-        if skipped:
+        if skipped and budget is not None:
             names = ", ".join(f"{run.label} seed {run.seed}" for run in skipped)
             self.context.progress.warn(
                 f"The budget of {budget:.0f} s is used up; not run: {names}. The same command with "

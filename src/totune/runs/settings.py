@@ -64,7 +64,8 @@ class Settings(DeclaredSettings):
     )
     race_fraction: float | None = setting(
         None,
-        "Begin a race on this share of the train rows, where dearer and worse strategies leave.",
+        "Begin a race on this share of the train rows, on which more expensive and worse "
+        "strategies are eliminated.",
         STUDY,
         gt=0,
         lt=1,
@@ -108,7 +109,7 @@ class Settings(DeclaredSettings):
     )
     track: Sequence[str] = setting(
         (),
-        "Trackers told of every run and epoch: tensorboard, mlflow, wandb. "
+        "Trackers of every run and epoch: tensorboard, mlflow, wandb. "
         "Files lie in the folder's tracking/ unless MLFLOW_TRACKING_URI or WANDB_MODE=online says "
         "otherwise.",
         STUDY,
@@ -214,16 +215,16 @@ class Settings(DeclaredSettings):
         """Whether options are searched before the study's runs."""
         return self.search_trials is not None or self.search_seconds is not None
 
-    def members(self, task: TaskName | None, pairs: bool) -> Sequence[str | Mapping[str, Any]]:
-        """What is compared, or what suits the data where nothing was named."""
+    def compared(self, task: TaskName | None, pairs: bool) -> Sequence[str | Mapping[str, Any]]:
+        """What is compared: what was named, or else what suits the data."""
         if self.strategies is not None:
             return self.strategies
         if task == "tagging":
             return DEFAULT_TAGGING_STRATEGIES
         return DEFAULT_PAIR_STRATEGIES if pairs else DEFAULT_STRATEGIES
 
-    def check(self, task: TaskName | None = None, pairs: bool = False) -> "list[Candidate]":
-        """The members with their options; finds every fault before anything is loaded.
+    def candidates(self, task: TaskName | None = None, pairs: bool = False) -> "list[Candidate]":
+        """What is compared, with options; finds every fault before anything is loaded.
 
         Args:
             task: decides what is compared where nothing was named; if None, the task that was.
@@ -235,21 +236,20 @@ class Settings(DeclaredSettings):
         from totune.runs.config import Candidate, assign_options, check_candidates
 
         faults = self.faults()
-        members: list[Candidate] = []
+        found: list[Candidate] = []
         try:
-            members = [
-                Candidate.parse(spec, self.head) for spec in self.members(task or self.task, pairs)
-            ]
-            check_candidates(members)
-            members = assign_options(members, self.options)
-            check_candidates(members)
+            compared = self.compared(task or self.task, pairs)
+            found = [Candidate.parse(spec, self.head) for spec in compared]
+            check_candidates(found)
+            found = assign_options(found, self.options)
+            check_candidates(found)
         except ConfigError as error:
             faults += error.faults
         except TypeError as error:
             faults.append(f"a member of strategies is not {{strategy, options, label}}: {error}.")
         if faults:
             raise ConfigError(faults)
-        return members
+        return found
 
     def contradictions(self) -> list[str]:
         faults = []

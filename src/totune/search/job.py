@@ -7,7 +7,8 @@ from typing import Any
 from totune.errors import ConfigError
 from totune.runs.config import Candidate
 from totune.runs.context import Context
-from totune.runs.executors.base import Executor, Job, SerialExecutor
+from totune.runs.executors.base import Job
+from totune.runs.runner import Runner
 from totune.runs.store import Store
 from totune.search.queue import SearchBudget
 from totune.search.records import SearchRecord, write_search
@@ -41,64 +42,60 @@ class SearchJob(Job):
 
     def fail(self, error: str, context: Context, store: Store) -> None:
         """A study goes on without it, with the options that the member has."""
-        context.progress.warn(f"{self.title} came to no end: {error} Its options stay as they are.")
+        context.progress.warn(f"{self.title} did not finish: {error} Its options stay as they are.")
 
 
-def search_members(
-    members: Sequence[Candidate],
-    context: Context,
-    store: Store,
+def search_candidates(
+    candidates: Sequence[Candidate],
+    runner: Runner,
     budget: SearchBudget,
     seed: int,
     storage: str | None = None,
-    executor: Executor | None = None,
 ) -> list[Candidate]:
-    """Searches every member that has options left to search, and writes the records.
+    """Searches every candidate that has options left to search, and writes the records.
 
     Args:
-        members: of the study.
-        context: what its runs share.
-        store: its folder.
-        budget: of each member.
+        candidates: of the study.
+        runner: says what runs share, where records belong and who searches.
+        budget: of each candidate.
         seed: of samplers and trials.
         storage: as for `search`.
-        executor: who searches; this process if None.
 
     Returns:
-        The members with the options that won, under the labels they had; those that have nothing
+        The candidates with the options that won, under the labels they had; those that have nothing
         to search, or whose trials all failed, as they were.
 
     Raises:
         ConfigError: if several processes share each run, or as `search`.
         RunError: as `search`.
     """
+    context, store = runner.context, runner.store
     if context.devices.world > 1:
         raise ConfigError(
             f"A search trains one trial in one process, and {context.devices.world} share this "
             "run. Search without torchrun; what has won can be set with `options`."
         )
-    spaces = [space_of(member, context) for member in members]
-    labels = [
-        label_of(member, space) if space.ranges else member.label
-        for member, space in zip(members, spaces, strict=True)
+    spaces = [space_of(each, context) for each in candidates]
+    named = [
+        replace(each, label=label_of(each, space)) if space.ranges else each
+        for each, space in zip(candidates, spaces, strict=True)
     ]
-    named = [replace(m, label=label) for m, label in zip(members, labels, strict=True)]
-    searched = [m for m, space in zip(named, spaces, strict=True) if space.ranges]
+    searched = [each for each, space in zip(named, spaces, strict=True) if space.ranges]
     jobs = [
-        SearchJob(f"search {number}/{len(searched)}: {m.label}", m, budget, seed, storage)
-        for number, m in enumerate(searched, start=1)
+        SearchJob(f"search {number}/{len(searched)}: {each.label}", each, budget, seed, storage)
+        for number, each in enumerate(searched, start=1)
     ]
     if storage is None and jobs:
         with opened(database_path(store.folder)):
             pass  # its tables are made once, before several processes look for them
     found: dict[str, SearchRecord] = {}
-    for _, record in (executor or SerialExecutor()).perform(jobs, context, store):
+    for _, record in runner.executor.perform(jobs, context, store):
         if record is None:
             continue
         write_search(store.folder, record)
         context.progress.say(describe_search(record))
         found[record.strategy] = record
-    return [_winner(member, found.get(member.label), context) for member in named]
+    return [_winner(each, found.get(each.label), context) for each in named]
 
 
 def _winner(member: Candidate, record: SearchRecord | None, context: Context) -> Candidate:

@@ -15,11 +15,11 @@ from optuna.distributions import (
 from optuna.samplers import BaseSampler, TPESampler
 from optuna.trial import FrozenTrial
 
-from totune.model import wants_of
 from totune.ranges import Choices, Floats, Ints, Limits, contains, ranges_about
 from totune.registry import options_of
 from totune.runs.config import Candidate
 from totune.runs.context import Context
+from totune.runs.model_spec import ModelSpec
 from totune.search.records import HEAD
 from totune.strategies.base import Strategy
 
@@ -52,11 +52,11 @@ def space_of(member: Candidate, context: Context) -> Space:
     ranges = ranges_about(options, type(made))
     unused: frozenset[str] = frozenset()
     if isinstance(made, Strategy):
-        wants = wants_of(member.create_head({}), context.task)
-        head = member.create_head(made.head_defaults(context.loaded.encoder, wants))
-        ranges |= _of_head(ranges_about(options_of(head), type(head)))
-        options |= _of_head(options_of(head))
-        unused = made.unused_options(head, wants)
+        encoder = context.loaded.encoder
+        spec = ModelSpec.of_candidate(member, context.facts, context.task, encoder)
+        ranges |= _of_head(ranges_about(options_of(spec.head), type(spec.head)))
+        options |= _of_head(options_of(spec.head))
+        unused = made.unused_options(spec.hollow_model())
     numbered = {"k": options["k"]} if member.strategy != made.name else {}
     fixed = {**numbered, **member.options}
     searched = {

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import Layers, Pooling, Readout
-from totune.heads.base import Head, InputKind
+from totune.heads.base import InputKind
 from totune.inputs.encoded import EncodingOptions, PairEncoding
 from totune.model import Model
 from totune.ranges import Floats, Times
@@ -97,8 +97,8 @@ class Strategy(ABC):
         """Options that follow from data and encoder, where the user names none."""
         return {} if self.rule is None else self.rule.options(facts)
 
-    def unused_options(self, head: Head, wants: InputKind) -> frozenset[str]:
-        """Options, those of the head as `head.NAME`, that change nothing: no search tries them."""
+    def unused_options(self, model: Model) -> frozenset[str]:
+        """Options that change nothing for this model, as `NAME` or `head.NAME`: not searched."""
         return frozenset()
 
     def prepare(self, model: Model) -> None:  # noqa: B027 - most strategies insert nothing

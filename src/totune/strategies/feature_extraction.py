@@ -10,9 +10,7 @@ from typing import Annotated, Any, Literal
 
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import Layers, Pooling
-from totune.heads.base import Head, InputKind
-from totune.heads.linear import Linear
-from totune.heads.siamese import Siamese
+from totune.heads.base import InputKind
 from totune.model import Model
 from totune.ranges import Floats, Ints
 from totune.strategies.base import STRATEGIES, Count, Rate, Strategy, Warmup, WeightDecay
@@ -35,7 +33,7 @@ class FeatureExtraction(Strategy):
         solver: `auto` solves what can be solved; `gradient` trains it like any other head.
         pooling: how tokens become one vector, for heads that read one; `auto` is their mean.
         learning_rate: peak rate; the head starts from nothing, so it is larger than for tuning.
-        num_train_epochs: at the most.
+        num_train_epochs: upper limit of the epochs.
         patience: epochs without a better dev score before it stops; all of them where the dev split
             is too small to tell.
     """
@@ -62,16 +60,17 @@ class FeatureExtraction(Strategy):
     def data_defaults(self, facts: TrainingFacts) -> dict[str, Any]:
         return {"patience": frozen_patience(self.num_train_epochs, self.patience, facts.dev_rows)}
 
-    def unused_options(self, head: Head, wants: InputKind) -> frozenset[str]:
-        learned = self.layers in ("scalar-mix", "normed-scalar-mix")
-        linear = isinstance(head, Siamese) or (isinstance(head, Linear) and head.layers == 1)
-        if self.solver == "gradient" or learned or not linear or not wants.startswith("pooled"):
+    def unused_options(self, model: Model) -> frozenset[str]:
+        if not self._solves(model):
             return frozenset()
         steps = {"learning_rate", "weight_decay", "num_train_epochs", "warmup_ratio"}
         return frozenset({*steps, "head.dropout"})
 
+    def _solves(self, model: Model) -> bool:
+        return self.solver == "auto" and model.is_linear_probe
+
     def plan(self, model: Model) -> list[Phase]:
-        if self.solver == "auto" and model.is_linear_probe:
+        if self._solves(model):
             return [solved_head()]
         parts = ("mixing", "head")
         groups = tuple(Group(part, self.learning_rate, self.weight_decay) for part in parts)

@@ -42,7 +42,7 @@ class StackAndFinetune(Strategy):
             by dev, with `gap` from the best of those within its tolerance (the first epoch where
             none is), after a fixed number from the last.
         stack_learning_rate: of phase 1, constant; 1e-3 was the best of five in the paper.
-        stack_epochs: epochs of phase 1: with `epochs` this many, otherwise at the most.
+        stack_epochs: epochs of phase 1: exactly so many with `epochs`, otherwise at most.
         gap_tolerance: with `gap`: how far train may lead dev, in the metric's own scale; errors
             without an upper bound need one of their own.
         gap_patience: with `gap`: so many epochs in a row above the tolerance end phase 1.

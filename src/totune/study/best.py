@@ -36,7 +36,6 @@ def save_best(study: Study, runs: Runs, runner: Runner) -> None:
 
 def save_run(folder: Path, run: Run, record: RunRecord, context: Context, store: Store) -> None:
     """Writes a finished run's model as a folder that `totune.load` reads."""
-    place = Path(context.loaded.reference).expanduser()
     about = {
         "strategy": record.strategy,
         "seed": record.seed,
@@ -44,11 +43,13 @@ def save_run(folder: Path, run: Run, record: RunRecord, context: Context, store:
         "max_length": context.max_length,
         "pairs": context.dataset.columns.pair is not None,
         "columns": asdict(context.dataset.columns),
-        "model": str(place.resolve()) if place.is_dir() else context.loaded.reference,
         "precision": context.precision,
         "data": context.dataset.name,
         "split_seed": context.split_seed,
     }
+    if context.pretrained is not None:
+        place = Path(context.pretrained.reference).expanduser()
+        about["model"] = str(place.resolve()) if place.is_dir() else context.pretrained.reference
     weights = store.weights(record.fingerprint)
     if isinstance(run.method, Baseline):
         embed = context.embed if run.method.needs_encoder else None

@@ -57,16 +57,17 @@ def compare(
         RunError: if no run finished.
     """
     chosen = build(Settings, settings, "compare")
-    chosen.check()
+    # What is compared where nothing was named depends on the data, but needs the encoder.
+    reads_encoder = any(candidate.reads_encoder for candidate in chosen.candidates())
     executor = create_executor(chosen)
     check_search_storage(chosen)
     check_trackers(chosen.track)
     store = open_study(out, chosen.model)
-    context = prepare(data, chosen, progress or Progress())
+    context = prepare(data, chosen, progress or Progress(), reads_encoder)
     say_positive(context)
     runner = Runner(context, store, executor, keep_all=chosen.keep_weights == "all")
     columns = context.dataset.columns
-    candidates = chosen.check(columns.task, pairs=columns.pair is not None)
+    candidates = chosen.candidates(columns.task, pairs=columns.pair is not None)
     runs, left_out = fitting_runs(candidates, chosen, context)
     tokenize_splits(runs, context)
     info = describe(runs, chosen, context, command)
@@ -113,7 +114,7 @@ def open_study(out: str | Path, encoder: str) -> Store:
             f"{best} is a link to {best.readlink()}, and models are not written through links. "
             "Remove the link, or name another folder with `out`."
         )
-    check_model_folder(best, setting="best")
+    check_model_folder(best, setting=None)
     check_reports(folder)
     if encoder not in ALIASES:
         check_input_stays(encoder, best)
@@ -163,7 +164,8 @@ def check_same_study(store: Store, info: StudyInfo) -> None:
     others = []
     if old.data.get("digest") != info.data["digest"]:
         others.append(f"other data ({old.name})")
-    if old.model.get("fingerprint") != info.model["fingerprint"]:
+    both = old.model and info.model  # runs that read no encoder go with any
+    if both and old.model.get("fingerprint") != info.model["fingerprint"]:
         others.append(f"another encoder ({old.model.get('name')})")
     if others:
         raise ConfigError(
@@ -185,16 +187,15 @@ def search_options(
     candidates: Sequence[Candidate], runs: Runs, chosen: Settings, runner: Runner
 ) -> Runs:
     """The runs of the candidates with the options that won on dev."""
-    from totune.search.job import search_members  # Optuna is imported where it is used
+    from totune.search.job import search_candidates  # Optuna is imported where it is used
     from totune.search.queue import SearchBudget
 
     fitting = {run.label for run in runs}
     kept = [each for each in candidates if (each.label or each.create().label) in fitting]
     budget = SearchBudget(chosen.search_trials, chosen.search_seconds)
     seeds, storage = chosen.seed_list, chosen.search_storage
-    context, store, executor = runner.context, runner.store, runner.executor
-    winners = search_members(kept, context, store, budget, seeds[0], storage, executor)
-    return configure(winners, seeds, context)
+    winners = search_candidates(kept, runner, budget, seeds[0], storage)
+    return configure(winners, seeds, runner.context)
 
 
 def execute(runs: Runs, chosen: Settings, runner: Runner, info: StudyInfo) -> list[RunRecord]:

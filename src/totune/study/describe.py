@@ -2,8 +2,10 @@
 
 from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import Any
 
 from totune import machine
+from totune.encoders.loading import Loaded
 from totune.runs.context import Context
 from totune.runs.records import StudyInfo
 from totune.runs.run import Runs
@@ -17,7 +19,7 @@ def describe(
     command: str,
 ) -> StudyInfo:
     """`study.json` of these runs."""
-    data, encoder = context.dataset, context.loaded.encoder
+    data = context.dataset
     metric = context.settings.metric
     others = [name for name in context.task.metrics if name != metric]
     recorded = asdict(settings)
@@ -39,15 +41,7 @@ def describe(
             "warnings": list(data.warnings),
             **data.provenance,
         },
-        model={
-            "reference": context.loaded.reference,
-            "name": context.loaded.name,
-            "kind": encoder.kind,
-            "layers": encoder.depth,
-            "width": encoder.width,
-            "parameters": sum(p.numel() for p in encoder.parameters()),
-            "fingerprint": encoder.fingerprint(),
-        },
+        model={} if context.pretrained is None else _describe_encoder(context.pretrained),
         metric=metric,
         metrics=[metric, *others],
         strategies=list(dict.fromkeys(run.label for run in runs)),
@@ -59,3 +53,16 @@ def describe(
         command=command,
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _describe_encoder(loaded: Loaded) -> dict[str, Any]:
+    encoder = loaded.encoder
+    return {
+        "reference": loaded.reference,
+        "name": loaded.name,
+        "kind": encoder.kind,
+        "layers": encoder.depth,
+        "width": encoder.width,
+        "parameters": sum(p.numel() for p in encoder.parameters()),
+        "fingerprint": encoder.fingerprint(),
+    }

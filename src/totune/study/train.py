@@ -49,13 +49,14 @@ def train(
         TotuneError: as `compare`; `RunError` if the run failed.
     """
     chosen = build(Settings, {**settings, "strategies": [strategy], "seeds": [seed]}, "train")
-    candidates = chosen.check()
+    candidates = chosen.candidates()
     if chosen.searches:
         raise ConfigError("train takes options as they are; compare searches them.")
     check_trackers(chosen.track)
     folder = open_model(out, chosen.model)
     store = Store(folder / "training")
-    context = prepare(data, chosen, progress or Progress())
+    reads_encoder = any(candidate.reads_encoder for candidate in candidates)
+    context = prepare(data, chosen, progress or Progress(), reads_encoder)
     say_positive(context)
     if context.devices.is_main:
         (store.folder / "runs").mkdir(parents=True, exist_ok=True)  # marks the folder

@@ -7,14 +7,16 @@ and a loss compares is flat, [P, C] and [P], in the order of rows and words.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from torch import Tensor
 
 from totune.data.examples import Examples, Label
 from totune.errors import ConfigError
 from totune.registry import Registry
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 UNKNOWN = -100  # target of a label that training never saw: no loss, always a wrong prediction
 
@@ -78,7 +80,7 @@ class Task(ABC):
         return np.ones(len(flat), dtype=bool)
 
     @abstractmethod
-    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def losses(self, outputs: "Tensor", targets: "Tensor") -> "Tensor":
         """The loss of each position: outputs [P, C], flat targets [P] -> [P]."""
 
     @abstractmethod

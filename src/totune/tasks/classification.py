@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import softmax
-from torch import Tensor
-from torch.nn import functional
 
 from totune.data.delimited import NUMBER
 from totune.data.examples import Examples, Label
@@ -15,6 +13,9 @@ from totune.errors import ConfigError
 from totune.metrics import METRICS
 from totune.registry import did_you_mean
 from totune.tasks.base import TASKS, UNKNOWN, Task
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @TASKS.register("classification")
@@ -66,7 +67,9 @@ class Classification(Task):
     def known(self, flat: np.ndarray) -> np.ndarray:
         return np.asarray(flat != UNKNOWN)
 
-    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def losses(self, outputs: "Tensor", targets: "Tensor") -> "Tensor":
+        from torch.nn import functional  # not at the top: baselines need no PyTorch
+
         return functional.cross_entropy(outputs, targets, ignore_index=UNKNOWN, reduction="none")
 
     def predictions(self, outputs: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor
-from torch.nn import functional
 
 from totune.data.examples import Examples, Label
 from totune.metrics import METRICS
 from totune.tasks.base import TASKS, Task
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @TASKS.register("regression")
@@ -45,7 +46,9 @@ class Regression(Task):
     def targets(self, labels: Sequence[Label]) -> np.ndarray:
         return np.array(_scores(labels), dtype=np.float32)
 
-    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def losses(self, outputs: "Tensor", targets: "Tensor") -> "Tensor":
+        from torch.nn import functional  # not at the top: baselines need no PyTorch
+
         scaled = (targets - self.low) / (self.high - self.low)
         return functional.mse_loss(outputs.squeeze(-1), scaled, reduction="none")
 

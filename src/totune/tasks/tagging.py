@@ -7,11 +7,9 @@ Targets and predictions are codes of tags, [N, W], -1 after a sentence's last wo
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
-from torch import Tensor
-from torch.nn import functional
 
 from totune.data.examples import Examples, Label
 from totune.data.tagging.schemes import Scheme, detect, follows, is_tag
@@ -19,6 +17,9 @@ from totune.errors import DataError
 from totune.metrics import METRICS, PADDING, span_scores
 from totune.metrics.spans import OUTSIDE, PREFIXES
 from totune.tasks.base import TASKS, UNKNOWN, Task
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 USED = {"iob1": "BI", "iob2": "BI", "iobes": "BIES"}  # the prefixes of each scheme
 HIGHEST = np.iinfo(np.int16).max
@@ -89,7 +90,9 @@ class Tagging(Task):
     def known(self, flat: np.ndarray) -> np.ndarray:
         return np.asarray(flat != UNKNOWN)
 
-    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def losses(self, outputs: "Tensor", targets: "Tensor") -> "Tensor":
+        from torch.nn import functional  # not at the top: baselines need no PyTorch
+
         return functional.cross_entropy(outputs, targets, ignore_index=UNKNOWN, reduction="none")
 
     def predictions(self, outputs: np.ndarray, counts: np.ndarray) -> np.ndarray:

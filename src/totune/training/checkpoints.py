@@ -11,8 +11,9 @@ from totune.io import replacing
 
 def save_checkpoint(state: dict[str, Any], path: Path) -> None:
     """Writes a state in one rename, after which even a power cut leaves it whole."""
-    with replacing(path, sync=True) as temporary:
-        torch.save(state, temporary)
+    # Given a path, torch would raise a RuntimeError where a disk is full.
+    with replacing(path, sync=True) as temporary, temporary.open("wb") as file:
+        torch.save(state, file)
 
 
 def load_checkpoint(

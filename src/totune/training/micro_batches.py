@@ -184,7 +184,7 @@ class MicroBatches:
         print(
             f"error: process {self._devices.rank} ran out of memory with {rows} in a step that the "
             "other processes wait for, so all of them end. What had finished is kept; start again "
-            "with a smaller `per_device_train_batch_size` or `max_length`.",
+            "with a smaller per_device_train_batch_size or max_length.",
             file=sys.stderr,
         )
         raise SystemExit(1)

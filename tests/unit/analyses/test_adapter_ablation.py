@@ -13,7 +13,8 @@ from tests.tiny_runs import TinyTask, short, tiny_model
 from tests.unit.analyses.small_inputs import adapters_in, trained_on
 
 from totune import api
-from totune.analyses.adapter_ablation import AdapterAblation, SpanOutputs, removable
+from totune.adapters.adapters import layer_spans
+from totune.analyses.adapter_ablation import AdapterAblation, SpanOutputs
 from totune.analyses.adapter_ablation_section import (
     ablation_section,
     heatmap_rows,
@@ -74,7 +75,7 @@ def test_every_span_is_as_if_the_model_ran_alone(
 ) -> None:
     trained, tiny = trained_on(kind, encoder, readout, precision)
     adapters, model = adapters_in(trained.model), trained.model
-    spans = SpanOutputs(model, adapters, removable(model.encoder))  # type: ignore[arg-type]
+    spans = SpanOutputs(model, adapters, layer_spans(model.encoder))  # type: ignore[arg-type]
     source = open_source(tiny.dev, model, None, -1)
     batch, _ = source.batch(np.arange(len(source.units)), torch.device("cpu"))
     with torch.no_grad():
@@ -147,8 +148,8 @@ def test_what_spans_share_is_computed_once(encoder: str, layers: int) -> None:
 
 
 def test_layers_that_share_their_weights_go_together() -> None:
-    assert removable(tiny_encoder("albert")) == [(1, 2), (3, 4)]
-    assert removable(tiny_encoder("albert-one-group")) == [(1, 4)]
+    assert layer_spans(tiny_encoder("albert")) == [(1, 2), (3, 4)]
+    assert layer_spans(tiny_encoder("albert-one-group")) == [(1, 4)]
     trained, _ = trained_on("regression", "albert-one-group", Readout("top", "mean"))
     values = ablate(trained)
     assert [(row["first"], row["last"]) for row in values.rows] == [(1, 4)]

@@ -60,7 +60,7 @@ def test_a_person_sees_entries_and_the_budget(root: Path):
 
 
 def test_an_empty_cache_is_no_fault(root: Path):
-    assert output("ls").startswith("0 entries, 0 bytes")
+    assert output("ls").startswith("0 entries, 0 B ")
 
 
 @pytest.mark.parametrize(

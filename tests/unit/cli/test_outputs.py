@@ -194,7 +194,7 @@ def test_a_study_killed_before_its_first_run_goes_on(
         raise KeyboardInterrupt
 
     settings: dict[str, Any] = {"model": "encoder", "strategies": ["tf-idf"], "seeds": 1}
-    for step in ("totune.api.track", "totune.export.saving.describe"):
+    for step in ("totune.study.compare.add_callbacks", "totune.export.saving.describe"):
         with monkeypatch.context() as patch:
             patch.setattr(step, killed)
             with pytest.raises(KeyboardInterrupt):

@@ -49,7 +49,7 @@ def test_a_study_is_raced_told_and_raced_again_for_nothing(tmp_path: Path) -> No
     ("settings", "message"),
     [
         ({"race": True, "seeds": 1}, "A race needs at least 2 seeds"),
-        ({"race_fraction": 0.5}, "add --race"),
+        ({"race_fraction": 0.5}, "add `race=True`"),
         ({"race": True, "race_fraction": 1.0}, "above 0 and below 1"),
     ],
 )

@@ -24,9 +24,10 @@ def test_a_table_is_github_flavoured():
 
 
 def test_text_cannot_become_markup():
-    assert escape("a | b\n<script> [x](y) `c` \\") == (
-        "a \\| b \\<script\\> \\[x\\](y) \\`c\\` \\\\"
+    assert escape("a | b\n<script> [x](y) `c d` \\") == (
+        "a \\| b \\<script\\> \\[x\\](y) \\`c d\\` \\\\"
     )
+    assert escape("raise `max_length`, or `seeds=5`") == "raise `max_length`, or `seeds=5`"
     assert escape("# title") == "\\# title"
     assert escape("- item") == "\\- item"
     assert escape("−1.2 to +3") == "−1.2 to +3"

@@ -56,7 +56,9 @@ def context_of(folder: Path, kind: str = "classification", rows: int = 24) -> Co
     return Context(
         dataset=Dataset("tiny", train, dev, cast(Examples, Unread()), columns),
         task=task,
-        loaded=Loaded(tiny_encoder("bert"), tiny_tokenizer(), "tiny", "tiny", "A tiny encoder."),
+        pretrained=Loaded(
+            tiny_encoder("bert"), tiny_tokenizer(), "tiny", "tiny", "A tiny encoder."
+        ),
         cache=FeatureCache(folder, budget_bytes=10**8),
         settings=TrainingSettings(task.metrics[0], train_batch_size=8),
         precision="fp32",

@@ -18,8 +18,9 @@ from totune.runs.config import Candidate
 from totune.runs.context import Context
 from totune.runs.executors.base import Executor, Job
 from totune.runs.run import configure
+from totune.runs.runner import Runner
 from totune.runs.store import Store
-from totune.search.job import SearchJob, describe_search, search_members
+from totune.search.job import SearchJob, describe_search, search_candidates
 from totune.search.queue import SearchBudget
 from totune.search.records import read_searches
 from totune.search.search import describe_trial
@@ -58,7 +59,7 @@ def test_winners_make_the_members_under_their_labels(
     won = {"last-k": {"k": 3}, "words": {"C": 2.0}, "fine-tuning": {"head.dropout": 0.3}}
     executor = Fake(won)
     budget = SearchBudget(trials=4)
-    found = search_members(members, search_context, Store(tmp_path), budget, 7, None, executor)
+    found = search_candidates(members, Runner(search_context, Store(tmp_path), executor), budget, 7)
     assert found == [
         Candidate("last-k", {"learning_rate": 1e-4, "k": 3}, "last-k"),
         Candidate("majority"),
@@ -80,7 +81,9 @@ def test_what_a_search_left_to_the_rule_is_named_in_the_records(
     other = rule.num_train_epochs + 1
     options = {"learning_rate": rule.learning_rate, "num_train_epochs": other, "head.dropout": 0.3}
     executor, budget = Fake({"fine-tuning": options}), SearchBudget(trials=4)
-    winners = search_members([member], search_context, Store(tmp_path), budget, 0, None, executor)
+    winners = search_candidates(
+        [member], Runner(search_context, Store(tmp_path), executor), budget, 0
+    )
     [run] = configure(winners, [0], search_context)
     assert run.method == replace(rule, num_train_epochs=other)
     assert run.config.head["options"]["dropout"] == 0.3
@@ -102,17 +105,19 @@ def test_a_search_that_kills_its_workers_leaves_the_options(
     search_context.progress.warn = heard.append  # type: ignore[method-assign]
     members = [Candidate("tf-idf", {"ngrams": 2}, "words"), Candidate("majority")]
     store, budget = Store(tmp_path), SearchBudget(trials=4)
-    found = search_members(members, search_context, store, budget, 0, None, Deadly({}))
+    found = search_candidates(members, Runner(search_context, store, Deadly({})), budget, 0)
     assert found == members
     assert read_searches(tmp_path) == []
     [warning] = heard
-    assert "search 1/1: words came to no end: it was given up." in warning
+    assert "search 1/1: words did not finish: it was given up." in warning
 
 
 def test_searches_are_done_here_and_written(search_context: Context, tmp_path: Path) -> None:
     search_context = replace(search_context, progress=type(search_context.progress)())
     members = [TF_IDF, replace(FEATURES, options={**FEATURES.options, "head.dropout": 0.1})]
-    found = search_members(members, search_context, Store(tmp_path), SearchBudget(trials=2), 0)
+    found = search_candidates(
+        members, Runner(search_context, Store(tmp_path)), SearchBudget(trials=2), 0
+    )
     records = {search.strategy: search for search in read_searches(tmp_path)}
     for member, winner in zip(members, found, strict=True):
         record = records[winner.label]
@@ -130,14 +135,16 @@ def test_a_search_whose_trials_all_failed_leaves_the_defaults(
     search_context: Context, tmp_path: Path
 ) -> None:
     member = Candidate("last-k", {"k": 9})
-    (found,) = search_members([member], search_context, Store(tmp_path), SearchBudget(trials=1), 0)
+    (found,) = search_candidates(
+        [member], Runner(search_context, Store(tmp_path)), SearchBudget(trials=1), 0
+    )
     assert found.options == {"k": 9}
 
 
 def test_several_processes_to_a_run_cannot_search(search_context: Context, tmp_path: Path) -> None:
     shared = replace(search_context, devices=cast(Any, SimpleNamespace(world=2)))
     with pytest.raises(ConfigError, match="Search without torchrun"):
-        search_members([TF_IDF], shared, Store(tmp_path), SearchBudget(trials=2), 0)
+        search_candidates([TF_IDF], Runner(shared, Store(tmp_path)), SearchBudget(trials=2), 0)
 
 
 @pytest.mark.parametrize(

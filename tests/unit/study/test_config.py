@@ -156,7 +156,7 @@ def test_a_run_that_embeds_pairs_says_how_and_no_other_run_does() -> None:
         shared: dict[str, Any] = {
             "dataset": Dataset("tiny", *rows, Columns("text", "label")),
             "task": tiny_task(kind, rows[0]),
-            "loaded": SimpleNamespace(encoder=tiny_encoder("bert")),
+            "pretrained": SimpleNamespace(encoder=tiny_encoder("bert")),
             **used,
         }
         others = dict.fromkeys(("cache", "settings", "devices", "progress"))

@@ -252,16 +252,16 @@ def test_settings_choose_the_executor(settings: dict[str, Any], kind: type[Execu
     ("settings", "fault"),
     [
         ({"jobs": 0}, "jobs=0 is out of range: it must be at least 1."),
-        ({"address": "auto"}, "address: of use on a Ray cluster alone; add --executor ray."),
+        ({"address": "auto"}, "address: of use on a Ray cluster alone; add `executor='ray'`."),
         ({"cpus_per_run": 0.0, "executor": "ray"}, "cpus_per_run=0.0 is out of range"),
         ({"gpus_per_run": -1.0, "executor": "ray"}, "gpus_per_run=-1.0 is out of range"),
-        ({"executor": "ray", "address": "ray://head:10001"}, "with --address auto"),
-        ({"executor": "ray", "search_trials": 3}, "name one with --search-storage"),
+        ({"executor": "ray", "address": "ray://head:10001"}, "with `address='auto'`"),
+        ({"executor": "ray", "search_trials": 3}, "name one with `search_storage`"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], fault: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        Settings(**settings).check()
+        Settings(**settings).candidates()
     assert len(caught.value.faults) == 1
     assert fault in caught.value.faults[0]
 
@@ -271,9 +271,9 @@ def test_runs_are_not_spread_twice(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    Settings().check()
-    with pytest.raises(ConfigError, match="leave out --jobs and --executor"):
-        Settings(**settings).check()
+    Settings().candidates()
+    with pytest.raises(ConfigError, match="leave out `jobs` and `executor`"):
+        Settings(**settings).candidates()
 
 
 def test_ray_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ def test_the_hub_s_order_decides(mrpc: datasets.Dataset, settings: dict[str, Any
     names = [NAMES[label] for label in mrpc["label"]]
     expected = f1_score(names, ["equivalent"] * 40, pos_label="equivalent")
     assert model.about["metrics"]["test"]["f1"] == pytest.approx(expected)
-    said = "F1 is that of the class 'equivalent' (--positive-label names the class)."
+    said = "F1 is that of the class 'equivalent' (`positive_label` names the class)."
     assert told.said.index(said) < told.said.index("run 1/1: majority, seed 0")
     assert totune.load(settings["out"]).task.positive == "equivalent"
 

@@ -21,7 +21,7 @@ def pairs_context(recorder: Recorder) -> Context:
     shared: dict[str, Any] = {
         "dataset": SimpleNamespace(splits=lambda: {"train": data}),
         "task": tiny_task("pairs", data),
-        "loaded": SimpleNamespace(
+        "pretrained": SimpleNamespace(
             tokenizer=tiny_tokenizer(), encoder=SimpleNamespace(max_length=40)
         ),
         "max_length": 8,

@@ -17,17 +17,17 @@ from totune.runs.settings import (
 
 def faults(**settings: Any) -> list[str]:
     with pytest.raises(ConfigError) as raised:
-        build(Settings, settings, "compare").check()
+        build(Settings, settings, "compare").candidates()
     return raised.value.faults
 
 
 def test_the_default_settings_are_right() -> None:
     settings = Settings()
-    assert [member.strategy for member in settings.check()] == list(DEFAULT_STRATEGIES)
-    tagging = [member.strategy for member in settings.check("tagging")]
+    assert [member.strategy for member in settings.candidates()] == list(DEFAULT_STRATEGIES)
+    tagging = [member.strategy for member in settings.candidates("tagging")]
     assert tagging == list(DEFAULT_TAGGING_STRATEGIES)
-    assert [member.strategy for member in Settings(task="tagging").check()] == tagging
-    pairs = [member.strategy for member in settings.check("regression", pairs=True)]
+    assert [member.strategy for member in Settings(task="tagging").candidates()] == tagging
+    pairs = [member.strategy for member in settings.candidates("regression", pairs=True)]
     assert pairs == list(DEFAULT_PAIR_STRATEGIES)
     assert settings.seed_list == [0, 1, 2]
 
@@ -39,7 +39,7 @@ def test_members_get_their_options_and_head() -> None:
         {"strategies": strategies, "options": {"learning_rate": 0.1, "tf-idf.C": 2.0}},
         "compare",
     )
-    assert settings.check() == [
+    assert settings.candidates() == [
         Candidate("last-2", {"learning_rate": 0.1}),
         Candidate("last-2", {"k": 2, "learning_rate": 0.1}, "slow"),
         Candidate("tf-idf", {"C": 2.0}),
@@ -82,7 +82,7 @@ def test_a_search_has_one_budget_and_its_storage_belongs_to_one() -> None:
 def test_a_search_without_optuna_is_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("totune.runs.settings.find_spec", lambda _: None)
     assert faults(search_trials=3) == ["A search needs Optuna: pip install 'totune[search]'."]
-    assert Settings().check()
+    assert Settings().candidates()
 
 
 def test_an_unknown_precision_is_found_before_anything_is_loaded() -> None:

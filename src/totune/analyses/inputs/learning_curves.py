@@ -46,7 +46,7 @@ class LearningCurveSetup(NamedTuple):
         names = strategies or (baseline, *DEFAULTS)
         chosen = replace(self.settings, strategies=names, seeds=seeds)
         columns = self.context.dataset.columns
-        return chosen.check(columns.task, pairs=columns.pair is not None), chosen.seed_list
+        return chosen.candidates(columns.task, pairs=columns.pair is not None), chosen.seed_list
 
     @property
     def smallest_size(self) -> int:
@@ -114,7 +114,7 @@ def open_learning_curves(
     names = strategies or (TEXT_BASELINE, WORD_BASELINE, *DEFAULTS)
     asked = {**settings, "strategies": names, "seeds": seeds}
     chosen = build(Settings, asked, "label-cost")
-    chosen.check()
+    chosen.candidates()
     return LearningCurveSetup(prepare(data, chosen, progress), chosen, folder)
 
 

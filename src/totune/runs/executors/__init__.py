@@ -3,9 +3,6 @@
 from typing import TYPE_CHECKING
 
 from totune.runs.executors.base import Executor, Job, SerialExecutor
-from totune.runs.executors.processes import ProcessExecutor
-from totune.runs.executors.ray import RayExecutor
-from totune.runs.executors.ray_session import import_ray
 
 if TYPE_CHECKING:
     from totune.runs.settings import Settings
@@ -20,6 +17,9 @@ def create_executor(settings: "Settings") -> Executor:
         ConfigError: if a package that it needs is not installed.
     """
     if settings.executor == "ray":
+        from totune.runs.executors.ray import RayExecutor
+        from totune.runs.executors.ray_session import import_ray
+
         import_ray()
         return RayExecutor(
             settings.address,
@@ -29,4 +29,8 @@ def create_executor(settings: "Settings") -> Executor:
             settings.cache_dir and settings.cache_dir.resolve(),
             settings.cache_budget,
         )
-    return SerialExecutor() if settings.jobs == 1 else ProcessExecutor(settings.jobs)
+    if settings.jobs == 1:
+        return SerialExecutor()
+    from totune.runs.executors.processes import ProcessExecutor
+
+    return ProcessExecutor(settings.jobs)

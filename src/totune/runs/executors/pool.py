@@ -89,7 +89,8 @@ class JobQueue:
         if attempt.deaths >= TRIES:
             return (
                 f"it was given up after {attempt.deaths} workers had died over it; the last one "
-                f"{how}. Where memory is short, use a smaller jobs or per_device_train_batch_size."
+                f"{how}. Where memory is short, use fewer `jobs` or a smaller "
+                "`per_device_train_batch_size`."
             )
         self._progress.warn(
             f"{attempt.job.title}: its worker {how}; another one goes on from the last epoch."

@@ -161,8 +161,7 @@ class _Worker:
     ) -> None:
         self.attempt = attempt
         self.connection, theirs = _multiprocessing().Pipe()
-        # A server keeps the variables that it was started with, so all of them are sent.
-        arguments = _pickled(attempt.job), {**os.environ, **variables}, snapshot, folder, threads
+        arguments = _pickled(attempt.job), variables, snapshot, folder, threads
         self._process = _multiprocessing().Process(
             target=work, args=(theirs, *arguments), daemon=True
         )
@@ -251,8 +250,8 @@ def _start_server() -> None:
     processes = _multiprocessing()
     if processes.get_start_method() != "forkserver":
         return
-    models = [name for name in sys.modules if name.startswith("transformers.models.")]
-    processes.set_forkserver_preload(["totune.api", *models])
+    used = [name for name in sys.modules if name.startswith("transformers.")]
+    processes.set_forkserver_preload(["totune.api", *used])
     found = os.pathsep.join(filter(None, sys.path))  # the server does not know of changes to it
     variables = {"PYTHONPATH": found, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", **thread_variables(1)}
     with environment(variables), _interrupts_blocked():
@@ -265,7 +264,7 @@ def _pickled(job: Job) -> bytes:
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ConfigError(
             f"{job.title}: it cannot be sent to another process ({error}). Define its class in a "
-            "module, at the top level, or leave jobs at 1."
+            "module, at the top level, or leave `jobs` at 1."
         ) from None
 
 

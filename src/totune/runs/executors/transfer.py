@@ -134,10 +134,11 @@ class Snapshot:
             if field.name not in _OWN
         }
         self._cache = cache_dir, cache_budget
-        loaded = context.loaded
-        if loaded.encoder.device.type != "cpu":  # a worker may have another device, or none
+        loaded = context.pretrained
+        # A worker may have another device, or none.
+        if loaded is not None and loaded.encoder.device.type != "cpu":
             encoder = copy.deepcopy(loaded.encoder).to("cpu")
-            self._shared["loaded"] = replace(loaded, encoder=encoder)
+            self._shared["pretrained"] = replace(loaded, encoder=encoder)
 
     def save(self, file: Path | IO[bytes]) -> None:
         """Writes it, the encoder's weights where they can be mapped into memory."""
@@ -158,7 +159,8 @@ class Snapshot:
         """
         keep_freed_memory()
         devices, progress = Devices(), SendingProgress(send)
-        self._shared["loaded"].encoder.to(devices.device)
+        if self._shared["pretrained"] is not None:
+            self._shared["pretrained"].encoder.to(devices.device)
         return Context(
             **self._shared,
             cache=FeatureCache(*self._cache, progress),
