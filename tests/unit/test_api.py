@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from tests.unit.report.sample_search import RANGES, search, trial
-from tests.unit.study.samples import failed, info_of, record_of
+from tests.unit.runs.samples import failed, info_of, record_of
 
 from totune.runs.records import Costs
 from totune.runs.store import Store

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.unit.report.sample_search import search, trial
-from tests.unit.study.samples import record_of
+from tests.unit.runs.samples import record_of
 from tests.unit.test_advice import best, runs
 
 from totune.advice.effort import NOT_SEARCHED, describe_effort

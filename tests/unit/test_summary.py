@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.unit.study.samples import info_of, record_of
+from tests.unit.runs.samples import info_of, record_of
 
 from totune.advice import advise
 from totune.advice.summary import StrategySummary, is_usable, summarize

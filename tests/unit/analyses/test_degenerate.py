@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.unit.analyses.fake_states import classes
 from tests.unit.analyses.small_inputs import trained_on
-from tests.unit.study.samples import record_of
+from tests.unit.runs.samples import record_of
 
 from totune.analyses.base import ANALYSES, degenerate_warning
 from totune.progress import Progress

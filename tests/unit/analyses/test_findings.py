@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.study.samples import record_of
+from tests.unit.runs.samples import record_of
 
 from totune.analyses.base import ANALYSES, Analysis, AnalysisResult
 from totune.analyses.findings import (

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 from tests.tiny_data import save_encoder, write_pairs, write_reviews, write_scores
 from tests.unit.analyses.small_inputs import forecast_inputs
-from tests.unit.study.samples import record_of
+from tests.unit.runs.samples import record_of
 
 from totune.analyses.base import ANALYSES, AnalysisResult
 from totune.analyses.forecast import (

@@ -10,7 +10,7 @@ import pytest
 from tests.recorder import Recorder
 from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.analyses.fake_states import FakeStates, classes, scores
-from tests.unit.study.samples import record_of
+from tests.unit.runs.samples import record_of
 
 from totune.analyses.base import ANALYSES, AnalysisResult
 from totune.analyses.blocks import subject_colors

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.tiny_data import save_encoder, write_reviews
-from tests.unit.study.samples import info_of, record_of
+from tests.unit.runs.samples import info_of, record_of
 from typer.testing import CliRunner
 
 from totune.analyses.base import AnalysisResult

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from tests.unit.study.samples import COSTS, record_of
+from tests.unit.runs.samples import COSTS, record_of
 
 from totune.racing.interim import Design, InterimAnalysis, interim_analysis
 from totune.racing.records import Elimination, Reason

@@ -10,8 +10,8 @@ import pytest
 from tests.recorder import Recorder
 from tests.tiny_runs import tiny_examples
 from tests.unit.racing.samples import runs
+from tests.unit.runs.samples import context_of, runs_of
 from tests.unit.search.samples import context_of as search_context
-from tests.unit.study.samples import context_of, runs_of
 
 from totune.data.examples import Dataset
 from totune.racing.execution import PART, _on_part, race

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.unit.racing.samples import DESIGN, Made, analysed, gone, lost, reasons, runs
-from tests.unit.study.samples import COSTS, record_of
+from tests.unit.runs.samples import COSTS, record_of
 
 from totune.runs.records import EpochRecord
 

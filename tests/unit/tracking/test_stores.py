@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.recorder import Recorder
-from tests.unit.study.samples import config_of, failed, record_of
+from tests.unit.runs.samples import config_of, failed, record_of
 
 from totune.runs.config import RunConfig
 from totune.runs.records import EpochRecord

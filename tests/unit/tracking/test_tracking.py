@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tests.recorder import Recorder
-from tests.unit.study.samples import config_of, failed, record_of
+from tests.unit.runs.samples import config_of, failed, record_of
 
 from totune.errors import ConfigError
 from totune.runs.records import EpochRecord

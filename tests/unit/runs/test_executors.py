@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from tests.recorder import Recorder
-from tests.unit.study.samples import config_of, context_of, record_of
+from tests.unit.runs.samples import config_of, context_of, record_of
 
 from totune.errors import ConfigError, RunError
 from totune.runs.callbacks import Callback

@@ -1,7 +1,7 @@
 """Callbacks follow runs, and their faults are not those of runs."""
 
 import pytest
-from tests.unit.study.samples import config_of, record_of
+from tests.unit.runs.samples import config_of, record_of
 
 from totune.errors import TotuneError
 from totune.runs.callbacks import Callback, CallbackError, CallbackList

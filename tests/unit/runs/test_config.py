@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 from tests.encoder_zoo import tiny_encoder
 from tests.tiny_runs import tiny_examples, tiny_task
-from tests.unit.study.samples import config_of
+from tests.unit.runs.samples import config_of
 
 from totune.baselines.base import Baseline
 from totune.data.examples import Columns, Dataset

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.study.samples import failed, info_of, record_of
+from tests.unit.runs.samples import failed, info_of, record_of
 
 from totune.errors import ConfigError
 from totune.runs.store import Store

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.recorder import Recorder
-from tests.unit.study.samples import context_of, failed, record_of, runs_of
+from tests.unit.runs.samples import context_of, failed, record_of, runs_of
 
 from totune.runs.records import RunRecord
 from totune.runs.run import Run

@@ -1,4 +1,4 @@
-"""What tests of studies and their runs share."""
+"""What tests of runs share."""
 
 import pytest
 from tests.recorder import Recorder
