@@ -37,7 +37,7 @@ def format_bytes(count: float) -> str:
     if count < 999.5:
         return f"{round(count)} B"
     size, unit = count / 1000, "kB"
-    for larger in ("MB", "GB"):
+    for larger in ("MB", "GB", "TB"):
         if size >= 999.5:
             size, unit = size / 1000, larger
     return f"{_significant(size, 3)} {unit}"

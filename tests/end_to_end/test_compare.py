@@ -99,6 +99,14 @@ def test_callbacks_are_called_wherever_a_run_takes_place(
     assert [what for what, label in noting.calls if label == "tf-idf"] == ["begin", "end"]
 
 
+def test_what_reads_a_study_needs_no_optuna(first: tuple[Path, Ended]) -> None:
+    """Here importing it fails."""
+    study, ended = first
+    assert ended.code == 0, ended.err
+    assert "optuna" not in ended.err
+    assert (study / "report.html").is_file()
+
+
 def test_the_main_job_leaves_records_a_report_and_a_model(first: tuple[Path, Ended]) -> None:
     study, ended = first
     assert ended.code == 0, ended.err

@@ -103,8 +103,8 @@ def test_a_cheap_strategy_that_keeps_up_is_recommended():
         "trains 20 times faster (90 of 100 right)."
     )
     assert found.costs == (
-        "feature-extraction trains 20 times faster than fine-tuning (5 s against 1.7 min per run) "
-        "and stores 60 times less per task (1.5 MB against 90 MB).",
+        "feature-extraction trains 20 times faster than fine-tuning (5.0 s against 1 min 40 s per "
+        "run) and stores 60 times less per task (1.50 MB against 90.0 MB).",
     )
 
 
@@ -543,7 +543,7 @@ def test_what_stores_least_is_named_beside_the_recommended():
     )
     assert found.costs[0] == (
         "If many tasks share one encoder, look at adapters: it keeps within 1.0 points of the best "
-        "and stores 900 kB per task instead of the 90 MB of fine-tuning; it trains 1.8 times "
+        "and stores 900 kB per task instead of the 90.0 MB of fine-tuning; it trains 1.8 times "
         "slower."
     )
     assert found.to_json()["smallest"] == "adapters"

@@ -419,7 +419,7 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path, notes: Recorde
     assert encoder.calls == 0
     (line,) = notes.said
     size = format_bytes(int(pieces.offsets[-1]) * WIDTH * 4)
-    for part in ("reviews", size, "5.0 kB", "`cache_budget`"):
+    for part in ("reviews", size, "5.00 kB", "`cache_budget`"):
         assert part in line
     assert notes.warned == []
     assert list(tmp_path.glob("*.features")) == []

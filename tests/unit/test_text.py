@@ -31,7 +31,7 @@ def test_durations(seconds: float, expected: str):
         (3080, "3.08 kB"),
         (90_855_944, "90.9 MB"),
         (999_600_000, "1.00 GB"),
-        (5e12, "5,000 GB"),
+        (5e12, "5.00 TB"),
     ],
 )
 def test_sizes(count: float, expected: str):

@@ -54,7 +54,7 @@ def opened(place: Path | str) -> Iterator[RDBStorage]:
         except StorageInternalError as error:
             raise RunError(
                 f"The storage of the search, {hide_passwords(str(place))}, cannot be used any "
-                f"more: {first_line(error.__cause__ or error)}. The same command goes on where it "
+                f"more: {_reason(error.__cause__ or error)}. The same command goes on where it "
                 "ended."
             ) from None
         finally:
@@ -80,7 +80,7 @@ def _open_file(path: Path) -> RDBStorage:
         return RDBStorage("sqlite://", {"creator": connect, "poolclass": QueuePool})
     except (SQLAlchemyError, StorageInternalError, RuntimeError) as error:
         raise ConfigError(
-            f"{path} cannot be used as the storage of a search: {first_line(error)}. Move it away "
+            f"{path} cannot be used as the storage of a search: {_reason(error)}. Move it away "
             "to search anew."
         ) from None
 
@@ -98,7 +98,7 @@ def _connect(url: str) -> RDBStorage:
     try:
         return _patiently(url)
     except ImportError as error:
-        driver = first_line(error.__cause__ or error)
+        driver = _reason(error.__cause__ or error)
         raise ConfigError(
             f"{told} needs a driver that is not installed: {driver}. For PostgreSQL: "
             "pip install 'psycopg[binary]', and begin the URL with postgresql+psycopg://."
@@ -110,7 +110,7 @@ def _connect(url: str) -> RDBStorage:
         ) from None
     except (SQLAlchemyError, StorageInternalError, RuntimeError) as error:
         raise ConfigError(
-            f"{told} cannot be used: {first_line(error)}. Is the server running, and does the "
+            f"{told} cannot be used: {_reason(error)}. Is the server running, and does the "
             "database exist?"
         ) from None
 
@@ -130,3 +130,8 @@ def _patiently(url: str) -> RDBStorage:
 def _is_race(error: SQLAlchemyError) -> bool:
     """Whether somebody else has made what was not there a moment before."""
     return isinstance(error, IntegrityError | ProgrammingError) or "already exists" in str(error)
+
+
+def _reason(error: BaseException) -> str:
+    """What a driver says, which knows better than the layers above it, without passwords."""
+    return hide_passwords(first_line(getattr(error, "orig", None) or error))

@@ -170,4 +170,4 @@ def test_in_a_step_of_several_processes_all_end(
         cutting.backward(model, source, np.arange(8), 1.0)
     told = capsys.readouterr().err
     assert "process 0 ran out of memory with 8 rows of" in told
-    assert "smaller `per_device_train_batch_size`" in told
+    assert "smaller per_device_train_batch_size" in told
