@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from totune.adapters.bottleneck import Activation, Adapted, AdaptedNorm, Bottleneck
 from totune.adapters.sharing import Names, Placement, Sharing, Span, names_of
-from totune.encoders.adapter_modules import AdapterModules
+from totune.encoders.adapter_modules import AdapterModules, misfits
 from totune.encoders.encoder import Encoder
 from totune.encoders.layouts import Sublayers, layout_of
 from totune.encoders.transformers import TransformersEncoder
@@ -102,19 +102,11 @@ class Adapters(AdapterModules):
 
     def load_state_dict(self, weights: Mapping[str, Tensor]) -> None:
         named = dict(self._named())
-        faults = [f"{name} is missing" for name in named if name not in weights]
-        faults += [f"{name} is not one of theirs" for name in weights if name not in named]
-        faults += [
-            f"{name} has shape {tuple(weights[name].shape)}, not {tuple(parameter.shape)}"
-            for name, parameter in named.items()
-            if name in weights and weights[name].shape != parameter.shape
-        ]
-        if faults:
-            more = f" (and {len(faults) - 1} more faults)" if len(faults) > 1 else ""
+        fault = misfits(weights, named, "theirs")
+        if fault:
             raise ModelError(
-                f"The weights do not fit the bottleneck adapters in this encoder: {faults[0]}"
-                f"{more}. Insert adapters with the options, and into the encoder, that the weights "
-                "were saved with."
+                f"The weights do not fit the bottleneck adapters in this encoder: {fault}. Insert "
+                "adapters with the options, and into the encoder, that the weights were saved with."
             )
         with torch.no_grad():
             for name, parameter in named.items():

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from totune.encoders.adapter_modules import misfits
 from totune.errors import ConfigError, ModelError
 from totune.text import first_line
 
@@ -54,16 +55,9 @@ def check_fit(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> 
     Raises:
         ModelError: with the first difference.
     """
-    faults = [f"{name} is missing" for name in expected if name not in weights]
-    faults += [f"{name} is not one of its weights" for name in weights if name not in expected]
-    faults += [
-        f"{name} has shape {tuple(weights[name].shape)}, not {tuple(tensor.shape)}"
-        for name, tensor in expected.items()
-        if name in weights and weights[name].shape != tensor.shape
-    ]
-    if faults:
-        more = f" (and {len(faults) - 1} more faults)" if len(faults) > 1 else ""
+    fault = misfits(weights, expected, "its weights")
+    if fault:
         raise ModelError(
-            f"The weights do not fit what PEFT has put into this encoder: {faults[0]}{more}. "
+            f"The weights do not fit what PEFT has put into this encoder: {fault}. "
             "Insert with the configuration, and into the encoder, that they were saved with."
         )

@@ -45,3 +45,25 @@ class AdapterModules(ABC):
     @abstractmethod
     def remove(self) -> None:
         """Takes it out: the encoder computes what it did before."""
+
+
+def misfits(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor], whose: str) -> str:
+    """The first way in which saved weights do not fit modules, and how many more there are.
+
+    Args:
+        weights: that were saved.
+        expected: of the modules.
+        whose: what a name that they do not know is none of, such as "its weights".
+
+    Returns:
+        The fault in words; "" where names and shapes are equal.
+    """
+    faults = [f"{name} is missing" for name in expected if name not in weights]
+    faults += [f"{name} is not one of {whose}" for name in weights if name not in expected]
+    faults += [
+        f"{name} has shape {tuple(weights[name].shape)}, not {tuple(tensor.shape)}"
+        for name, tensor in expected.items()
+        if name in weights and weights[name].shape != tensor.shape
+    ]
+    more = f" (and {len(faults) - 1} more faults)" if len(faults) > 1 else ""
+    return f"{faults[0]}{more}" if faults else ""

@@ -89,7 +89,9 @@ class Settings(DeclaredSettings):
         metavar="URL",
     )
     keep_weights: Literal["best", "all"] = setting(
-        "best", "Trained weights of each strategy's best run, or of all: best or all.", STUDY
+        "best",
+        "Keep the trained weights of each strategy's best run (best), or of every run (all).",
+        STUDY,
     )
     tolerance: float = setting(
         0.005,

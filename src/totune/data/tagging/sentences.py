@@ -122,7 +122,7 @@ def scheme_note(column: str, found: Scheme | None, target: Scheme) -> str:
 def rewrite(
     examples: Examples, table: SourceTable, found: Scheme, target: Scheme, remarks: Remarks
 ) -> Examples:
-    """The examples with tags in the target scheme; `remarks` is told of tags that break their own.
+    """The examples with tags in the target scheme; `remarks` receives tags that break their own.
 
     Raises:
         DataError: a tag is of no scheme.
