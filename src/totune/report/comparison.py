@@ -13,8 +13,8 @@ from totune.statistics import Summary
 _RULES = {
     "classification": "the class with the highest mean probability",
     "regression": "the mean of their numbers",
-    "tagging": "for each word the tag that most of them give (a tie goes to the tag of the run with "
-    "the best dev score)",
+    "tagging": "for each word the tag that most of them give (a tie goes to the tag of the run "
+    "with the best dev score)",
 }
 
 
