@@ -1,5 +1,7 @@
 """Linear models on fixed features: logistic regression, ridge for scores, and their penalty.
 
+Where rows have several labels, logistic regression is one-vs-rest: a model for each label.
+
 Under the trained baselines, the solved phases of a plan, and the probes of analyses. scikit-learn,
 which takes a second to load, is imported where something is fitted, before the number of threads is
 set: that holds for libraries that are loaded.
@@ -18,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from totune.errors import DataError
 from totune.tasks.base import UNKNOWN, Task
+from totune.tasks.multi_label import MultiLabel
 from totune.tasks.regression import Regression
 
 Features: TypeAlias = "sparse.csr_matrix | NDArray[Any]"  # [N, F]
@@ -38,10 +41,11 @@ class LinearModel:
     """A trained linear model.
 
     Attributes:
-        coefficients: [K, U]; K is 1 with two classes (for the second) or a score.
+        coefficients: [K, U]; K is 1 with two classes (for the second) or a score, C with labels of
+            which a row can have several.
         intercept: [K].
         columns: which of the F features the model reads, [U]: those that training rows hold.
-        classes: the class index of each probability; empty for a score.
+        classes: the class index of each probability; empty for a score and for several labels.
         outputs: C, how many numbers the task wants per row.
     """
 
@@ -60,7 +64,8 @@ class LinearModel:
         """Outputs of features [N, F].
 
         Returns:
-            Log-probabilities [N, C], or scores [N, 1] on the 0..1 scale of the training range.
+            Log-probabilities [N, C], log-odds [N, C] of labels of which a row can have several, or
+            scores [N, 1] on the 0..1 scale of the training range.
         """
         values = np.asarray(features[:, self.columns] @ self.coefficients.T) + self.intercept
         if not len(self.classes):
@@ -114,7 +119,7 @@ def fit_linear(features: Features, targets: NDArray[Any], task: Task, C: float) 
     Args:
         features: [N, F], sparse or dense. Columns without any entry are left out, which changes
             nothing but memory: their coefficients would be 0.
-        targets: [N], as `task.targets` gives them.
+        targets: [N] or [N, C + 1], as `task.targets` gives them.
         task: what is predicted.
         C: inverse strength of the L2 penalty; ridge's alpha is 1 / (2 C), scikit-learn's relation
             between the two.
@@ -131,6 +136,8 @@ def fit_linear(features: Features, targets: NDArray[Any], task: Task, C: float) 
     with threadpool_limits(1):
         if isinstance(task, Regression):
             model = Ridge(alpha=ridge_alpha(C)).fit(seen, unit_scale(targets, task))
+        elif isinstance(task, MultiLabel):
+            return _fit_one_vs_rest(seen, task.flat(targets), columns, C)
         else:
             model = _fit_logistic(seen, targets, task, C)
     return _linear_model(model, columns, task)
@@ -178,17 +185,44 @@ def _fit_logistic(features: Features, targets: NDArray[Any], task: Task, C: floa
         )
 
 
+def _fit_one_vs_rest(
+    features: Features,
+    labels: NDArray[Any],
+    columns: NDArray[np.int64],
+    C: float,
+    tolerance: float = TOLERANCE,
+    max_iter: int = MAX_ITER,
+) -> LinearModel:
+    """Logistic regression for each of the labels [N, C].
+
+    A label that all rows have, or none, gets log-odds of +-`ABSENT` and no weight.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
+    coefficients = np.zeros((labels.shape[1], features.shape[1]))
+    intercept = np.where(labels.mean(axis=0) > 0, -ABSENT, ABSENT)
+    contrast = np.flatnonzero(labels.min(axis=0) < labels.max(axis=0))
+    model = LogisticRegression(C=C, tol=tolerance, max_iter=max_iter)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for label in contrast:
+            model.fit(features, labels[:, label])
+            coefficients[label], intercept[label] = model.coef_[0], model.intercept_[0]
+    return LinearModel(coefficients, intercept, columns, np.empty(0, np.int64), labels.shape[1])
+
+
 def unit_scale(targets: NDArray[Any], task: Regression) -> NDArray[np.float64]:
     """Scores on the 0..1 scale that a regression's outputs have."""
     return np.asarray((targets.astype(np.float64) - task.low) / (task.high - task.low))
 
 
 def draw_folds(task: Task, targets: NDArray[Any], count: int, seed: int) -> list[Fold]:
-    """Folds of a cross-validation, stratified where labels are classes.
+    """Folds of a cross-validation, stratified where the task has strata.
 
     Args:
         task: what is predicted.
-        targets: [N], as `task.targets` gives them, all known.
+        targets: [N] or [N, C + 1], as `task.targets` gives them, all known.
         count: how many folds; fewer where no class has so many rows.
         seed: what the folds are drawn from.
 
@@ -197,18 +231,19 @@ def draw_folds(task: Task, targets: NDArray[Any], count: int, seed: int) -> list
     """
     from sklearn.model_selection import KFold, StratifiedKFold
 
-    if isinstance(task, Regression):
+    strata = task.strata(targets)
+    if strata is None:
         count = min(count, len(targets))
         splitter: Any = KFold
     else:
-        count = min(count, int(np.unique(targets, return_counts=True)[1].max(initial=0)))
+        count = min(count, int(np.unique(strata, return_counts=True)[1].max(initial=0)))
         splitter = StratifiedKFold
     if count < 2:
         return []
     with warnings.catch_warnings():  # a class of fewer rows than folds is missing from some
         warnings.simplefilter("ignore", UserWarning)
         drawn = splitter(count, shuffle=True, random_state=seed)
-        folds = list(drawn.split(np.zeros(len(targets)), targets))
+        folds = list(drawn.split(np.zeros(len(targets)), strata))
     return [fold for fold in folds if len(np.unique(targets[fold[0]])) > 1]
 
 
@@ -223,7 +258,7 @@ def choose_strength(
 
     Args:
         features: [N, F], dense and standardised.
-        targets: [N], as `task.targets` gives them, all known.
+        targets: [N] or [N, C + 1], as `task.targets` gives them, all known.
         task: what is predicted.
         folds: from `draw_folds`; where there are none the answer is `USUAL_STRENGTH`.
     """
@@ -232,6 +267,8 @@ def choose_strength(
     with threadpool_limits(1):  # as in `fit_linear`
         if isinstance(task, Regression):
             losses = _ridge_losses(features, unit_scale(targets, task), folds).tolist()
+        elif isinstance(task, MultiLabel):
+            losses = _one_vs_rest_losses(features.astype(np.float32), task.flat(targets), folds)
         else:
             losses = _logistic_losses(features.astype(np.float32), targets, task, folds)
     return STRENGTHS[int(np.argmin(losses))]
@@ -275,6 +312,25 @@ def _logistic_losses(
                 model.set_params(C=strength).fit(features[rows], targets[rows])
             found = _linear_model(model, columns, task).predict(features[held_out])
             loss -= float(found[np.arange(len(held_out)), targets[held_out]].sum())
+        losses.append(loss)
+        if len(losses) > 1 and loss > losses[-2]:
+            break
+    return losses
+
+
+def _one_vs_rest_losses(
+    features: NDArray[np.float32], labels: NDArray[Any], folds: Sequence[Fold]
+) -> list[float]:
+    """Log loss of all labels [N, C] on held-out rows, summed, for each strength until it rises."""
+    columns = np.arange(features.shape[1])
+    limits = RANKING_TOLERANCE, RANKING_MAX_ITER
+    losses: list[float] = []
+    for strength in STRENGTHS:
+        loss = 0.0
+        for rows, held_out in folds:
+            model = _fit_one_vs_rest(features[rows], labels[rows], columns, strength, *limits)
+            odds = model.predict(features[held_out])  # log-odds [N, C]
+            loss += float((np.logaddexp(0, odds) - labels[held_out] * odds).sum())
         losses.append(loss)
         if len(losses) > 1 and loss > losses[-2]:
             break

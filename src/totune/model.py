@@ -18,6 +18,7 @@ from totune.modules.recurrent import run_in_bf16
 from totune.modules.tokens import Tokens
 from totune.tasks.base import Task
 from totune.tasks.classification import Classification
+from totune.tasks.multi_label import MultiLabel
 from totune.tasks.regression import Regression
 
 
@@ -159,13 +160,14 @@ class Model(nn.Module):
     def is_linear_probe(self) -> bool:
         """Whether, over a frozen encoder, what trains is one linear layer on a vector per row.
 
-        With the loss of classification or regression that is a convex problem.
+        With the loss of classification (of several labels too) or regression that is a convex
+        problem.
         """
         return (
             self.mixing.scalar_mix is None
             and self.head.linear_layer() is not None
             and self.wants in ("pooled", "pooled-pair")
-            and isinstance(self.task, Classification | Regression)
+            and isinstance(self.task, Classification | MultiLabel | Regression)
         )
 
     def forward(self, batch: Batch, viewed: Viewed | None = None) -> Tensor:

@@ -6,7 +6,7 @@ it without totune. A conformance test compares the logits.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import nn
@@ -18,6 +18,7 @@ from totune.heads.linear import Linear, LinearModule
 from totune.model import Model
 from totune.tasks.base import Task
 from totune.tasks.classification import Classification
+from totune.tasks.multi_label import MultiLabel
 from totune.tasks.regression import Regression
 
 if TYPE_CHECKING:
@@ -41,6 +42,12 @@ class HeadLayout:
     pooling: Pooling = "cls"
 
 
+_ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
+_PROBLEM_TYPES: dict[type[Task], _ProblemType] = {
+    Classification: "single_label_classification",
+    MultiLabel: "multi_label_classification",
+    Regression: "regression",
+}
 _ROBERTA = HeadLayout("classifier.out_proj", "classifier.dense")
 
 HEAD_LAYOUTS = {
@@ -135,10 +142,9 @@ def _to_label_scale(out: nn.Module, task: Regression) -> None:
 
 def _config(config: "PretrainedConfig", task: Task) -> "PretrainedConfig":
     """The encoder's configuration with the task's labels."""
-    labels = task.labels if isinstance(task, Classification) else ("score",)
+    labels = task.labels if isinstance(task, Classification | MultiLabel) else ("score",)
     copy = type(config).from_dict(config.to_dict())
     copy.id2label = dict(enumerate(labels))
     copy.label2id = {label: index for index, label in enumerate(labels)}
-    is_class = isinstance(task, Classification)
-    copy.problem_type = "single_label_classification" if is_class else "regression"
+    copy.problem_type = _PROBLEM_TYPES[type(task)]
     return copy

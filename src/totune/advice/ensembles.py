@@ -156,16 +156,16 @@ def _ensemble(
 def combine(members: Sequence[RunArrays]) -> NDArray[Any]:
     """The joint predictions of several runs.
 
-    Classes are those of the highest mean probability, numbers are means. Of tags, which have no
-    probabilities, each word gets the one that most members give; a tie goes to the member that
-    comes first.
+    Classes are those of the highest mean probability, of several labels per row those with a mean
+    probability of at least 0.5; numbers are means. Of tags, which have no probabilities, each word
+    gets the one that most members give; a tie goes to the member that comes first.
 
     Args:
         members: the arrays of M runs, best dev score first: `predictions` [N] or [N, W], of classes
-            `scores` [N, C] too.
+            `scores` [N, C] too; of several labels `predictions` [N, C + 1] and `scores`.
 
     Returns:
-        Predictions [N] or [N, W].
+        Predictions [N], [N, W] or [N, C + 1].
     """
     predictions = np.stack([member["predictions"] for member in members])  # [M, N] or [M, N, W]
     if _vote(members):
@@ -175,4 +175,9 @@ def combine(members: Sequence[RunArrays]) -> NDArray[Any]:
     if predictions.dtype.kind == "f":
         return np.asarray(predictions.mean(axis=0, dtype=np.float64))
     scores = np.stack([member["scores"] for member in members])  # [M, N, C]
-    return np.asarray(scores.mean(axis=0, dtype=np.float64).argmax(axis=1))
+    mean = scores.mean(axis=0, dtype=np.float64)
+    if predictions.ndim == 3:
+        joint: NDArray[Any] = np.zeros_like(predictions[0])
+        joint[:, :-1] = mean >= 0.5
+        return joint
+    return np.asarray(mean.argmax(axis=1))

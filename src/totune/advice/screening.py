@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from totune.advice.compare import Comparison
 from totune.advice.summary import StrategySummary, TestSet
 from totune.metrics import PADDING, Metric
+from totune.metrics.label_sets import constant_answers
 from totune.runs.records import EpochRecord, RunRecord
 
 FALLING = 0.1  # share of itself that the dev loss loses in the second half of the epochs
@@ -62,7 +63,11 @@ def screen(
 
 
 def _constant_answers(targets: NDArray[Any], metric: Metric) -> Iterator[NDArray[Any]]:
-    """Answers that ignore the text: each class (integer targets), or the mean target."""
+    """Answers that ignore the text: each class, sets of labels, or the mean target."""
+    if metric.multi_label:
+        for answer in constant_answers(targets):
+            yield np.broadcast_to(answer, targets.shape)
+        return
     if targets.dtype.kind not in "iu":
         yield np.full(len(targets), targets.mean())
         return

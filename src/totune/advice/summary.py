@@ -15,7 +15,7 @@ from totune.runs.records import Costs, RunRecord
 from totune.statistics import Summary, moderated_summaries
 
 # By fingerprint of a run: targets [N], predictions [N] and, for classes, scores [N, C]; targets and
-# predictions are [N, W] where words are tagged.
+# predictions are [N, W] where words are tagged, [N, C + 1] where rows have several labels.
 Arrays = Mapping[str, Mapping[str, NDArray[Any]]]
 
 NO_SCORE = Summary(math.nan, math.nan, 0, math.nan, math.nan)
@@ -101,7 +101,7 @@ class StrategySummary:
     @property
     def is_constant(self) -> bool:
         """Whether every usable run gives all rows one answer."""
-        answers = self.predictions.reshape(self.seeds, -1)
+        answers = self.predictions
         return len(self.degenerate) == self.seeds or bool((answers == answers[:, :1]).all())
 
     def values(self, metric: str) -> list[float]:

@@ -249,6 +249,8 @@ def caveats(
     rows, seeds = len(targets), min(each.seeds for each in decision.strategies)
     classes = targets.dtype.kind in "iu" and not metric.per_word
     unseen = int((targets < 0).sum()) if classes else 0
+    if metric.multi_label:
+        unseen = int((targets[:, -1] > 0).sum())
     lines = lost(summaries)
     if seeds < FEW_SEEDS:
         lines.append(

@@ -48,7 +48,7 @@ class Baseline(ABC):
     """
 
     name: ClassVar[str]
-    tasks: ClassVar[tuple[str, ...]] = ("classification", "regression")
+    tasks: ClassVar[tuple[str, ...]] = ("classification", "multi-label", "regression")
     needs_encoder: ClassVar[bool] = False
     reads_text: ClassVar[bool] = True
 

@@ -6,19 +6,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 
 from totune.baselines import saving
 from totune.baselines.base import BASELINES, Baseline, Embed, FittedBaseline
 from totune.data.examples import Examples
 from totune.linear_model import ABSENT, unit_scale
 from totune.tasks.base import UNKNOWN, Task
+from totune.tasks.multi_label import MultiLabel
 from totune.tasks.regression import Regression
 
 
 @BASELINES.register("majority")
 @dataclass(frozen=True)
 class Majority(Baseline):
-    """The most frequent label for every row, the mean for scores."""
+    """The most frequent class for every row, the labels of most rows, or the mean of scores."""
 
     reads_text: ClassVar[bool] = False
 
@@ -27,6 +29,9 @@ class Majority(Baseline):
     ) -> FittedBaseline:
         if isinstance(task, Regression):
             return FittedMajority(self, np.array([unit_scale(targets, task).mean()]))
+        if isinstance(task, MultiLabel):
+            shares = task.flat(targets).mean(axis=0, dtype=np.float64)
+            return FittedMajority(self, np.clip(logit(shares), ABSENT, -ABSENT))
         counts = np.bincount(targets[targets != UNKNOWN], minlength=task.outputs)
         shares = counts / max(1, counts.sum())
         return FittedMajority(self, np.log(np.maximum(shares, np.exp(ABSENT))))
@@ -38,7 +43,10 @@ class Majority(Baseline):
 
 @dataclass(frozen=True)
 class FittedMajority(FittedBaseline):
-    """The same outputs for every row: logarithms of the labels' shares [C], or the mean [1]."""
+    """The same outputs for every row: logarithms of the labels' shares [C], or the mean [1].
+
+    Where rows have several labels they are log-odds [C].
+    """
 
     baseline: Majority
     answer: NDArray[np.float64]

@@ -79,7 +79,8 @@ def show_report_table(table: "report.Table") -> None:
 def show_metrics(metrics: Mapping[str, Mapping[str, float]]) -> None:
     """Metrics of one or more splits, a row for each, on standard output.
 
-    Those of single types ("f1:PER"), which can be many, get a row each in a table of their own.
+    Those of single types ("f1:PER"), which can be many, get a row each in a table of their own; of
+    labels with their support ("support:joy") a row for each label.
     """
     from totune.report.formatting import metric_label, score
 
@@ -93,6 +94,9 @@ def show_metrics(metrics: Mapping[str, Mapping[str, float]]) -> None:
         ],
     )
     of_types = [name for name in names if ":" in name]
+    if any(name.startswith("support:") for name in of_types):
+        typer.echo()
+        return _show_label_scores(metrics, of_types)
     if of_types:
         typer.echo()
         rows = [(name, [values.get(name) for values in metrics.values()]) for name in of_types]
@@ -100,3 +104,20 @@ def show_metrics(metrics: Mapping[str, Mapping[str, float]]) -> None:
             ("", *metrics),
             [(metric_label(name), *(score(name, value) for value in row)) for name, row in rows],
         )
+
+
+def _show_label_scores(metrics: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> None:
+    """Support, precision, recall and F1 of each label, a row for each."""
+    from totune.report.formatting import metric_label, score
+
+    kinds = list(dict.fromkeys(name.partition(":")[0] for name in names))
+    labels = list(dict.fromkeys(name.partition(":")[2] for name in names))
+    columns = [(split, kind) for split in metrics for kind in kinds]
+    header = [
+        metric_label(kind) + (f", {split}" if len(metrics) > 1 else "") for split, kind in columns
+    ]
+    rows = []
+    for label in labels:
+        found = [(f"{kind}:{label}", metrics[split]) for split, kind in columns]
+        rows.append([label, *(score(name, values.get(name)) for name, values in found)])
+    show_table(("Label", *header), rows)

@@ -14,6 +14,7 @@ import typer
 from totune.cli.options import Json, examples
 from totune.cli.options import output as to_file
 from totune.cli.output import emit, plain
+from totune.data.label_sets import SEPARATOR
 from totune.errors import ConfigError
 from totune.registry import did_you_mean
 
@@ -96,7 +97,10 @@ def run(
     encoding: Encoding = None,
     json: Json = False,
 ) -> None:
-    """Predict a label (with its probability), a score or tags for every row, in order."""
+    """Predict a label (with its probability), labels, a score or tags for every row, in order.
+
+    Several labels of a row are joined by | in csv and tsv, and a list in jsonl and --json.
+    """
     if output is not None:
         _check_output(output, input)
     from totune.data.sources import read_inputs
@@ -148,7 +152,9 @@ def _holds_predictions(file: Path) -> bool:
         return True
     if file.suffix == ".jsonl":
         return first.startswith(b'{"prediction": ')
-    return first.replace(b"\t", b",") in (b"prediction", b"prediction,probability")
+    header = first.replace(b"\t", b",")
+    of_labels = header.replace(b'"', b"").startswith(b"prediction,probability:")
+    return of_labels or header in (b"prediction", b"prediction,probability")
 
 
 def tell_missing_documents(model: "Predictor", rows: "Examples") -> None:
@@ -178,7 +184,12 @@ def tag_scheme_of(model: "Predictor") -> "Scheme":
 
 
 def predictions(model: "Predictor", rows: "Examples") -> list[dict[str, Any]]:
-    """The prediction of every row (the tags of its words) and, of a class, its probability."""
+    """The prediction of every row (the tags of its words) and, of a class, its probability.
+
+    Where rows have several labels, the probability of each label.
+    """
+    from totune.tasks.multi_label import MultiLabel
+
     outputs = model.outputs(rows)
     indices = model.task.predictions(outputs, rows.counts)
     scores = model.task.scores(outputs)
@@ -190,7 +201,10 @@ def predictions(model: "Predictor", rows: "Examples") -> list[dict[str, Any]]:
             row["document"] = document
         return tagged
     found: list[dict[str, Any]] = [{"prediction": label} for label in labels]
-    if scores is not None:
+    if scores is not None and isinstance(model.task, MultiLabel):
+        for row, probabilities in zip(found, scores.astype(float).round(6).tolist(), strict=True):
+            row["probabilities"] = dict(zip(model.task.labels, probabilities, strict=True))
+    elif scores is not None:
         for row, index, probabilities in zip(found, indices, scores, strict=True):
             row["probability"] = round(float(probabilities[int(index)]), 6)
     return found
@@ -204,6 +218,8 @@ def as_text(rows: Sequence[dict[str, Any]], suffix: str) -> str:
         if suffix == CONLL:
             return _conll(rows)
         rows = [{name: _cell(row, name) for name in ("tokens", "tags")} for row in rows]
+    if rows and "probabilities" in rows[0]:
+        rows = [_flat(row) for row in rows]
     names = list(rows[0]) if rows else ["prediction"]
     stream = io.StringIO()
     delimiter = "\t" if suffix == ".tsv" else ","
@@ -218,6 +234,12 @@ def _cell(row: dict[str, Any], name: str) -> str:
     if all(word.split() == [word] for word in row["tokens"]):
         return " ".join(row[name])
     return json_format.dumps(row[name], ensure_ascii=False)
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of several labels as cells: the labels joined, and a column for each probability."""
+    each = {f"probability:{label}": share for label, share in row["probabilities"].items()}
+    return {"prediction": SEPARATOR.join(row["prediction"]), **each}
 
 
 def _conll(rows: Sequence[dict[str, Any]]) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from totune.data.examples import Examples, Label, SplitName, TaskName, classes_of
+from totune.data.label_sets import check_label_sets
 from totune.errors import DataError
 from totune.text import counted
 
@@ -34,6 +35,10 @@ def audit(parts: Mapping[SplitName, Examples], task: TaskName, source: str) -> l
     Raises:
         DataError: train holds one class, one score, one tag, or a class per row.
     """
+    if task == "multi-label":
+        warnings = check_label_sets(parts["train"], source)
+        found = (_repeats(parts), _contradictions(parts), _unseen(parts), _rare(parts["train"]))
+        return warnings + [warning for group in found for warning in group]
     _check_variety(parts["train"], task, source)
     if task == "tagging":
         return [*_repeated_sentences(parts), *_unseen_tags(parts), *_untagged(parts)]
@@ -134,24 +139,28 @@ def _contradictions(parts: Mapping[SplitName, Examples]) -> list[str]:
 
 
 def _unseen(parts: Mapping[SplitName, Examples]) -> list[str]:
-    known = set(parts["train"].labels or ())
+    known = {name for label in parts["train"].labels or () for name in classes_of(label)}
     warnings = []
     for name, split in parts.items():
-        unseen = Counter(label for label in split.labels or () if label not in known)
+        labels = [set(classes_of(label)) - known for label in split.labels or ()]
+        unseen = Counter(label for lacking in labels for label in lacking)
         if unseen:
+            rows = sum(bool(lacking) for lacking in labels)
             warnings.append(
-                f"Train lacks the labels of {counted(unseen.total(), f'{name} row')} "
+                f"Train lacks the labels of {counted(rows, f'{name} row')} "
                 f"({name_classes(unseen)}); no model can predict them."
             )
     return warnings
 
 
 def _rare(train: Examples) -> list[str]:
-    counts = Counter(train.labels)
+    counts = Counter(name for label in train.labels or () for name in classes_of(label))
     rare = Counter({label: count for label, count in counts.items() if count < FEW_ROWS})
     if not rare:
         return []
     noun = "class has" if len(rare) == 1 else "classes have"
+    if any(isinstance(label, tuple) for label in train.labels or ()):
+        noun = noun.replace("classes", "labels").replace("class", "label")
     return [f"{len(rare):,} {noun} fewer than {FEW_ROWS} train rows ({name_classes(rare)})."]
 
 

@@ -11,6 +11,14 @@ from dataclasses import replace
 from itertools import permutations
 
 from totune.data.examples import Columns, TaskName
+from totune.data.label_sets import (
+    SEPARATOR,
+    ask_for_columns,
+    ask_for_separator,
+    find_label_sets,
+    has_several_columns,
+    say_label_sets,
+)
 from totune.data.profiles import (
     BESIDE_NAMES,
     LABEL_NAMES,
@@ -46,6 +54,7 @@ def find_columns(
     pair: str | None = None,
     label: str | None = None,
     task: TaskName | None = None,
+    label_separator: str = SEPARATOR,
 ) -> tuple[Columns, list[str]]:
     """Decides what each column of the train split is.
 
@@ -54,8 +63,10 @@ def find_columns(
         text: the column of texts or of lists of words, if named (by its name, or by its number
             counted from 1); then a second text is read only if `pair` names one.
         pair: the column of second texts, if named, likewise.
-        label: the column of labels or of lists of tags, if named, likewise.
-        task: "classification", "regression" or "tagging", if named.
+        label: the column of labels or of lists of tags, if named, likewise; or several columns of
+            0 and 1, one for each label, with commas between.
+        task: "classification", "multi-label", "regression" or "tagging", if named.
+        label_separator: between several labels of a row where they are one text.
 
     Returns:
         The columns, and sentences that say what was chosen and what else might have been.
@@ -65,18 +76,37 @@ def find_columns(
     """
     named = _resolved(table, {"text": text, "pair": pair, "label": label})
     text, pair, label = named["text"], named["pair"], named["label"]
+    _refuse_several(table, label, task)
     tagging = find_tagging(table, named, task)
     if tagging is not None:
         return tagging[0], _say_tagging(*tagging, label)
     found = {n: p for n, p in profiles(table).items() if n != table.document or n == pair}
     if text is None:
         text, pair = _find_texts(table, found, pair, label)
-    if label is None:
-        label = _find_label(table, found, (text, pair))
-    chosen_task = task or infer_task(table.columns[label])
-    refuse_lists(table, label, chosen_task)
-    columns = Columns(text=text, label=label, pair=pair, task=chosen_task, document=table.document)
-    return columns, _say(columns, named, found)
+    ranked = _ranked_labels(found, (text, pair))
+    several = None
+    rest = {name: p for name, p in found.items() if name not in (text, pair)}
+    if task in (None, "multi-label"):
+        asked = task is not None
+        several = find_label_sets(table, rest, ranked, label, asked, label_separator)
+    chosen = several or label or _best_label(table, rest, ranked)
+    chosen_task = task or ("multi-label" if several else infer_task(table.columns[chosen]))
+    if chosen_task != "multi-label":
+        refuse_lists(table, chosen, chosen_task)
+    columns = Columns(text, chosen, pair, chosen_task, table.document, label_separator)
+    notes = _say(table, columns, named, found)
+    if several is not None and task is None and not has_several_columns(table, label):
+        other = (
+            "name it with `label`"
+            if has_several_columns(table, chosen)
+            else "say `task='classification'`"
+        )
+        notes.append(f"Where each row has one class, {other}.")
+    if several is not None or task is None:
+        notes += ask_for_separator(table, chosen, label_separator, several is not None)
+    if named["label"] is None and task is None:
+        notes += ask_for_columns(table, rest, chosen)
+    return columns, notes
 
 
 def find_texts(
@@ -151,12 +181,18 @@ def as_named(table: SourceTable, columns: Columns, named: NamedColumns) -> Colum
 
 
 def _resolved(table: SourceTable, named: NamedColumns) -> dict[str, str | None]:
-    """The names of the columns that a person named."""
-    found = {
-        option: None if column is None else resolve(table, column, option)
+    """The names of the columns that a person named; of several label columns, joined by commas."""
+    parts = {
+        option: [column] if option != "label" or column in table.columns else column.split(",")
         for option, column in named.items()
+        if column is not None
     }
-    given = [name for name in found.values() if name is not None]
+    names = {
+        option: [resolve(table, column.strip(), option) for column in columns]
+        for option, columns in parts.items()
+    }
+    found = {option: ",".join(names[option]) if option in names else None for option in named}
+    given = [name for columns in names.values() for name in columns]
     twice = sorted({name for name in given if given.count(name) > 1})
     if twice:
         raise DataError(f"Column {twice[0]!r} is named for two purposes; each needs its own.")
@@ -230,14 +266,25 @@ def _with_side(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
     return tuple(parts), ""
 
 
-def _find_label(
-    table: SourceTable, found: Mapping[str, Profile], texts: tuple[str, str | None]
-) -> str:
-    ranked = _ranked_labels(found, texts)
+def _refuse_several(table: SourceTable, label: str | None, task: TaskName | None) -> None:
+    """Raises `DataError` if several label columns are named for a task of one label per row."""
+    if has_several_columns(table, label) and task not in (None, "multi-label"):
+        raise DataError(
+            f"{table.source}: `label` names several columns, which is for `task='multi-label'` "
+            f"(a column of 0 and 1 for each label). Name one column for {task}."
+        )
+
+
+def _best_label(table: SourceTable, found: Mapping[str, Profile], ranked: Sequence[str]) -> str:
     if not ranked:
+        lists = [name for name, p in found.items() if p.listed]
+        several = (
+            f" Lists ({', '.join(lists)}) are read with `task='multi-label'`." if lists else ""
+        )
         raise DataError(
             f"{table.source} has no column that looks like labels (values that repeat, or scores) "
             f"beside the text. Name one with `label`. Its columns: {', '.join(table.columns)}."
+            f"{several}"
         )
     return ranked[0]
 
@@ -270,18 +317,22 @@ def _label_score(column: Profile) -> float:
     return max(0.1, 5.0 + name_score + words - variety - 6.0 * (1 - column.filled))
 
 
-def _say(columns: Columns, named: NamedColumns, found: Mapping[str, Profile]) -> list[str]:
+def _say(
+    table: SourceTable, columns: Columns, named: NamedColumns, found: Mapping[str, Profile]
+) -> list[str]:
     """Sentences on what was chosen; what a person named needs no words."""
     texts = (columns.text, columns.pair)
     read = f"Text is read from {columns.text!r}"
     if columns.pair is not None:
         read = f"Text pairs are read from {columns.text!r} and {columns.pair!r}"
     notes = [f"{read}, labels from {columns.label!r}; the task is {columns.task}."]
+    if columns.task == "multi-label":
+        notes = [f"{read}, {say_label_sets(table, columns)}; the task is multi-label."]
     if named["text"] is None:
         prose = [p for p in found.values() if p.reads_like_text and not p.listed]
         others = [p.name for p in prose if not p.ignored]
         notes += _rivals("texts", "text", [n for n in others if n not in (*texts, columns.label)])
-    if named["label"] is None:
+    if named["label"] is None and columns.task != "multi-label":
         others = [name for name in _ranked_labels(found, texts) if name != columns.label]
         notes += _rivals("labels", "label", others)
     return notes

@@ -19,8 +19,8 @@ SPLIT_ALIASES: Mapping[SplitName, tuple[str, ...]] = {
     "dev": ("dev", "validation", "valid", "val", "dev_matched", "validation_matched"),
     "test": ("test", "testing"),
 }
-TaskName = Literal["classification", "regression", "tagging"]
-Label = str | float | tuple[str, ...]  # of tagging: one tag per word
+TaskName = Literal["classification", "multi-label", "regression", "tagging"]
+Label = str | float | tuple[str, ...]  # of tagging: one tag per word; or any number of labels
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,8 @@ class Examples:
         texts: the first (or only) text of each row.
         pairs: the second text of each row, or None when the task has single texts.
         labels: one label per row: strings for classification, floats for regression, a tuple of
-            tags for tagging; None when the file has none (prediction).
+            tags for tagging, a sorted tuple of names where rows have several; None when the file
+            has none (prediction).
         words: the words of each row where words are tagged; `texts` then joins them by spaces.
         documents: which document each row comes from; rows of one document stand together, in
             order. None where documents are not known.
@@ -98,7 +99,7 @@ class Examples:
 
 
 def classes_of(label: Label) -> tuple[str | float, ...]:
-    """What a label is made of: one class or score, or the tag of each word."""
+    """What a label is made of: one class or score, the tag of each word, or several labels."""
     return label if isinstance(label, tuple) else (label,)
 
 
@@ -116,7 +117,9 @@ class Columns:
 
     Attributes:
         text: the (first) text, or the words where words are tagged.
+        label: the labels; of several columns of 0 and 1 their names with commas between.
         document: what tells documents apart, None where that is not known.
+        label_separator: between several labels of a row where they are one text.
     """
 
     text: str
@@ -124,6 +127,7 @@ class Columns:
     pair: str | None = None
     task: TaskName = "classification"
     document: str | None = None
+    label_separator: str = "|"
 
 
 @dataclass(frozen=True)

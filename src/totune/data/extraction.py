@@ -9,7 +9,8 @@ import numpy as np
 from totune.data.columns import require
 from totune.data.delimited import NUMBER
 from totune.data.examples import Columns, Examples, Label, TaskName, classes_of
-from totune.data.tables import Cell, Remarks, SourceTable, read_tags
+from totune.data.label_sets import label_columns, read_label_sets, remark_label_sets
+from totune.data.tables import Cell, Remarks, SourceTable, class_name, read_tags
 from totune.errors import DataError
 from totune.text import counted
 
@@ -50,6 +51,8 @@ def extract(table: SourceTable, columns: Columns, remarks: Remarks) -> Examples:
     if not kept:
         raise nothing_left(table, left)
     remarks.add(left)
+    if columns.task == "multi-label":
+        remark_label_sets(table, columns, remarks)
     documents = table.columns.get(columns.document or "")
     whole = table.whole
     return Examples(
@@ -88,10 +91,7 @@ def has_labels(
         known: the classes (or tags) of the train split; a split whose only value is none of them
             ("-1" or "?" in every row) counts as unlabelled.
     """
-    cells = table.columns.get(columns.label or "")
-    if cells is None:
-        return False
-    labels = read_labels(cells, columns.task)
+    labels = labels_of(table, columns)
     values = {value for label in labels if label is not None for value in classes_of(label)}
     placeholder = known is not None and len(values) == 1 and not values & known
     return bool(values) and not placeholder
@@ -109,14 +109,19 @@ def left_out(
 
 
 def read_labels(cells: Sequence[Cell], task: TaskName) -> list[Label | None]:
-    """Each cell as a label: a class name, a score, or a tuple of tags; None where there is none.
-
-    A class that is a whole number is written without a point, so that "1.0" and "1" agree.
-    """
+    """Each cell as a label: a class name, a score, or a tuple of tags; None where there is none."""
     if task == "tagging":
         return [read_tags(cell) for cell in cells]
     stripped = [(cell or "").strip() for cell in cells]
-    return [_score(cell) if task == "regression" else _class_name(cell) for cell in stripped]
+    return [_score(cell) if task == "regression" else class_name(cell) for cell in stripped]
+
+
+def labels_of(table: SourceTable, columns: Columns) -> list[Label | None]:
+    """The label of each row, None where there is none; empty without such a column."""
+    if columns.task == "multi-label":
+        return read_label_sets(table, columns)
+    cells = table.columns.get(columns.label or "")
+    return [] if cells is None else read_labels(cells, columns.task)
 
 
 def number_documents(cells: Sequence[Cell]) -> tuple[int, ...]:
@@ -146,10 +151,11 @@ def _texts(cells: Sequence[Cell]) -> tuple[list[str], set[int]]:
 
 def _labels(table: SourceTable, columns: Columns) -> list[Label | None]:
     assert columns.label is not None
-    cells = require(table, columns.label, "label")
-    labels = read_labels(cells, columns.task)
+    for name in label_columns(table, columns.label):
+        require(table, name, "label")
+    labels = labels_of(table, columns)
     if columns.task == "regression" and not any(label is not None for label in labels):
-        shown = next((cell for cell in cells if cell), "nothing")
+        shown = next((cell for cell in table.columns[columns.label] if cell), "nothing")
         raise DataError(
             f"{table.source}: regression needs numbers, but column {columns.label!r} holds none "
             f"(the first value is {shown[:40]!r}). Name another with `label`, or choose "
@@ -167,9 +173,3 @@ def _text_names(columns: Columns) -> str:
 def _score(cell: str) -> float | None:
     value = float(cell) if NUMBER.fullmatch(cell) else math.nan
     return value if math.isfinite(value) else None
-
-
-def _class_name(cell: str) -> str | None:
-    if NUMBER.fullmatch(cell) and "." in cell and float(cell).is_integer():
-        return str(int(float(cell)))
-    return cell or None

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from totune.data.columns import as_named, require
-from totune.data.examples import Columns, Examples, Label
-from totune.data.extraction import clean_text, read_labels
+from totune.data.examples import Columns, Examples
+from totune.data.extraction import clean_text, labels_of
 from totune.data.files import missing_file, read_lines, table_suffix
 from totune.data.readers import read_table
 from totune.data.sst import is_trees
@@ -191,7 +191,7 @@ def _from_table(
 ) -> Examples:
     refuse_ragged(table)
     columns = as_named(table, columns, named)
-    labels = _labels(table, columns)
+    labels = labels_of(table, columns)
     present = [at for at, label in enumerate(labels) if label is not None]
     if columns.pair is None and len(table.columns) == 1 and "text" not in named:
         examples = _examples(next(iter(table.columns.values())), None, table.rows)
@@ -203,11 +203,6 @@ def _from_table(
         return examples
     found = tuple(label for label in labels if label is not None)
     return replace(examples.take(present), labels=found)
-
-
-def _labels(table: SourceTable, columns: Columns) -> list[Label | None]:
-    cells = table.columns.get(columns.label or "")
-    return [] if cells is None else read_labels(cells, columns.task)
 
 
 def _examples(texts: Sequence[Cell], pairs: Sequence[Cell] | None, rows: Sequence[int]) -> Examples:

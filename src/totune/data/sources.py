@@ -20,6 +20,7 @@ from totune.data.extraction import extract, has_labels
 from totune.data.files import TABLE_SUFFIXES, missing_file, table_stem, table_suffix
 from totune.data.hub import open_hub, read_example
 from totune.data.inputs import read_inputs
+from totune.data.label_sets import SEPARATOR, describe_label_sets, label_columns
 from totune.data.readers import read_table
 from totune.data.splits import complete, shrink
 from totune.data.tables import Remarks, SourceTable
@@ -46,6 +47,7 @@ def load_dataset(
     fraction: float = 1.0,
     split_seed: int = 0,
     tag_scheme: Scheme = "iob2",
+    label_separator: str | None = None,
 ) -> Dataset:
     """Reads a labelled dataset, finds its columns and task, and makes the splits it lacks.
 
@@ -55,29 +57,36 @@ def load_dataset(
         text: the column of the (first) text, or of the words that are tagged; detected if not
             named.
         pair: the column of the second text; detected only if `text` is not named either.
-        label: the column of the label or the tags; detected if not named.
-        task: "classification", "regression" or "tagging"; follows from the columns and the train
-            labels if not named.
+        label: the column of the label or the tags; or columns of 0 and 1, one for each label, with
+            commas between; detected if not named.
+        task: "classification", "multi-label", "regression" or "tagging"; follows from the columns
+            and the train labels if not named.
         encoding: of text files; UTF-8 if not named.
         fraction: the share of the train rows that is used, in (0, 1].
         split_seed: fixes the splits that are made and the fraction that is drawn.
         tag_scheme: "iob1", "iob2" or "iobes", which tags of spans are converted to.
+        label_separator: what stands between several labels of a row, "|" if not named; naming it
+            asks for the task "multi-label".
 
     Raises:
         DataError: the data cannot be used; one message with the place and the remedy.
         ConfigError: `fraction`, `task`, `split_seed` or `tag_scheme` is out of range.
     """
-    _check(task, split_seed, tag_scheme)
+    _check(task, split_seed, tag_scheme, label_separator)
+    if label_separator is not None:
+        task = "multi-label"
     remarks = Remarks()
     name, tables = read_splits(source, encoding, remarks)
     train = tables["train"]
-    columns, said = find_columns(train, text, pair, label, task)
+    columns, said = find_columns(train, text, pair, label, task, label_separator or SEPARATOR)
     parts = _extract(tables, columns, remarks)
     if columns.task == "tagging":
         parts = _in_scheme(parts, tables, columns, tag_scheme, remarks)
     remarks.notes += said
     splits = complete(parts, columns.task, split_seed, train.source, remarks)
     splits = shrink(splits, columns.task, fraction, split_seed, remarks)
+    if columns.task == "multi-label":
+        remarks.notes.append(describe_label_sets(splits["train"]))
     remarks.warnings += audit(splits, columns.task, train.source)
     origin = {
         str(split): tables[split].source
@@ -98,8 +107,15 @@ def load_dataset(
     )
 
 
-def _check(task: str | None, split_seed: int, tag_scheme: str) -> None:
+def _check(task: str | None, split_seed: int, tag_scheme: str, label_separator: str | None) -> None:
     faults = []
+    if label_separator is not None and task not in (None, "multi-label"):
+        faults.append(
+            f"label_separator={label_separator!r} stands between several labels of a row, which is "
+            f"for the task multi-label, not {task}. Leave out one of them."
+        )
+    if label_separator is not None and not label_separator.strip():
+        faults.append("label_separator is empty; it must be what stands between labels, as in ';'.")
     if task not in (None, *get_args(TaskName)):
         faults.append(f"task is {task!r}; it must be one of {', '.join(get_args(TaskName))}.")
     if tag_scheme not in SCHEMES:
@@ -119,7 +135,9 @@ def _extract(
     classes: frozenset[str | float] = frozenset()
     for split, table in sorted(tables.items(), key=lambda item: item[0] != "train"):
         if split != "train" and not has_labels(table, columns, classes):
-            lack = "labels in" if columns.label in table.columns else "column"
+            named = label_columns(table, columns.label)
+            present = all(name in table.columns for name in named)
+            lack = "labels in" if present else "column"
             remarks.notes.append(
                 f"{table.source} is not used, for it has no {lack} {columns.label!r}; "
                 f"a {split} split is drawn from train instead."

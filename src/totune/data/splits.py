@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from totune.data.examples import Examples, Label, SplitName, TaskName, classes_of
+from totune.data.label_sets import rarest_labels
 from totune.data.tables import Remarks
 from totune.errors import ConfigError, DataError
 from totune.text import counted
@@ -33,7 +34,8 @@ def complete(
         parts: the splits there are; train must be one. Where rows of it are parts of others, only
             whole ones can be held out, and their parts leave train with them.
         task: strata are the classes, for regression the tenths of the labels' distribution, for
-            tagging whether any word is tagged. Whole documents are not stratified.
+            tagging whether any word is tagged, and for rows of several labels the rarest of them.
+            Whole documents are not stratified.
         seed: fixes the draw. A class with fewer than three rows stays in train whole.
         source: named in messages.
         remarks: is told what was drawn.
@@ -62,7 +64,7 @@ def complete(
         made[name] = train.take(np.sort(chosen[eligible[chosen]]))
     made["train"] = train.take(np.setdiff1d(rows, np.concatenate(drawn)))
     sizes = " and ".join(f"{name} ({len(made[name]):,} rows)" for name in missing)
-    how = _how(task) if by_documents else "stratified"
+    how = _how(task) if by_documents else _stratified(task)
     note = f"{sizes} drawn from train ({how}, seed {seed}); {len(made['train']):,} rows stay."
     remarks.notes.append(note[0].upper() + note[1:])
     return made
@@ -90,7 +92,7 @@ def shrink(
         return parts
     whole = parts["train"]
     kept = _share(whole, task, fraction, seed)
-    how = _how(task) if can_be_drawn(whole.documents) else "stratified"
+    how = _how(task) if can_be_drawn(whole.documents) else _stratified(task)
     if remarks is not None:
         remarks.notes.append(
             f"Only {fraction:.3g} of the train rows are used ({how}, seed {seed}): "
@@ -102,8 +104,11 @@ def shrink(
 def strata(labels: Sequence[Label], task: TaskName) -> np.ndarray:
     """The stratum of each row, [N].
 
-    It is its class, or the tenth of the distribution its score is in, or whether a word is tagged.
+    It is its class, or the rarest of its labels, or the tenth of the distribution its score is in,
+    or whether a word is tagged.
     """
+    if task == "multi-label":
+        return rarest_labels(labels)
     if task == "tagging":
         return np.array([int(set(classes_of(label)) != {"O"}) for label in labels])
     if task == "classification":
@@ -127,6 +132,10 @@ def _draw(
 
 def _how(task: TaskName) -> str:
     return "whole documents" if task == "tagging" else "whole sentences with their phrases"
+
+
+def _stratified(task: TaskName) -> str:
+    return "stratified by each row's rarest label" if task == "multi-label" else "stratified"
 
 
 def _too_few_trees(source: str, missing: Sequence[SplitName]) -> DataError:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from totune.data.delimited import NUMBER
 from totune.text import listed
 
 SAMPLE = 1000  # rows that columns are judged by where rows are read one after the other
@@ -168,6 +169,16 @@ def as_cell(value: object) -> Cell:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def class_name(cell: str) -> Cell:
+    """A stripped cell as the name of a class, None if it is empty.
+
+    A whole number is written without a point, so that "1.0" and "1" agree.
+    """
+    if NUMBER.fullmatch(cell) and "." in cell and float(cell).is_integer():
+        return str(int(float(cell)))
+    return cell or None
 
 
 def list_items(cell: Cell) -> list[Any] | None:

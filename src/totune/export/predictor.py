@@ -75,7 +75,8 @@ class Predictor:
         Args:
             texts: one text, whose label is returned, or a list of them, whose labels are returned
                 in order. Where words are tagged a text is a string, which is split at white space,
-                or a list of words (in a list of texts), and its label is a tuple of tags.
+                or a list of words (in a list of texts), and its label is a tuple of tags. Where
+                rows have several labels, a label is a tuple of them.
             pairs: the second text of each pair, if the model was trained on pairs; or `texts` is a
                 list of tuples of two.
 
@@ -90,16 +91,16 @@ class Predictor:
     def predict_proba(
         self, texts: str | Iterable[Text], pairs: str | Iterable[str] | None = None
     ) -> np.ndarray | None:
-        """Class probabilities in the order of the task's labels; takes the same as `predict`.
+        """Probabilities in the order of the task's labels; takes the same as `predict`.
 
         Returns:
-            [N, C], of one text [C]; None without classes.
+            [N, C], of one text [C]; those of several labels do not sum to 1. None without classes.
         """
         scores = self.task.scores(self.outputs(self._examples(texts, pairs)))
         return scores[0] if scores is not None and isinstance(texts, str) else scores
 
     def evaluate(self, examples: Examples, positive_label: str | None = None) -> dict[str, float]:
-        """Every metric of the task on labelled rows.
+        """Every metric of the task on labelled rows, and the scores of each of several labels.
 
         Args:
             examples: the rows.
@@ -113,7 +114,9 @@ class Predictor:
             raise DataError("these rows have no labels to compare with; name them with `label`.")
         predictions = self.task.predictions(self.outputs(examples), examples.counts)
         if positive_label is None:
-            return self.task.evaluate(self.task.targets(examples.labels), predictions)
+            targets = self.task.targets(examples.labels)
+            scores = self.task.evaluate(targets, predictions)
+            return scores | self.task.label_scores(targets, predictions)
         task = self.task.with_positive(positive_label)
         predicted = task.targets(self.task.decode(predictions))
         return task.evaluate(task.targets(examples.labels), predicted)

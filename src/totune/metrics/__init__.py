@@ -1,7 +1,7 @@
 """Scores of predictions: arrays in, floats out."""
 
 from totune.errors import ConfigError
-from totune.metrics import classes, numeric, spans, words
+from totune.metrics import classes, label_sets, numeric, spans, words
 from totune.metrics.metric import PADDING, UNSEEN, Metric, Scorer
 from totune.metrics.spans import SpanScore, span_scores
 from totune.registry import did_you_mean
@@ -32,6 +32,9 @@ METRICS: dict[str, Metric] = {
         Metric("span-recall", spans.recall, per_word=True),
         Metric("token-accuracy", words.accuracy, per_word=True),
         Metric("token-f1", words.f1, per_word=True),
+        Metric("micro-f1", label_sets.micro_f1, multi_label=True),
+        Metric("macro-f1", label_sets.macro_f1, multi_label=True),
+        Metric("exact-match", label_sets.exact_match, multi_label=True),
     )
 }
 

@@ -10,7 +10,8 @@ no prediction can match it, and it counts as one more class.
 
 Where words are tagged a row is a sentence, its words stand in one row of an array [N, W], and the
 rest of the row is `PADDING`. A tag that training never saw has a code of its own there, above those
-of the label space.
+of the label space. Where rows have several labels they are matrices, see
+`totune.metrics.label_sets`.
 """
 
 import math
@@ -42,6 +43,7 @@ class Metric:
         unit: "points" where a score is bounded by 1 and told times 100; otherwise what one unit
             of the score is.
         per_word: whether every word of a row has a target of its own, in arrays [N, W].
+        multi_label: whether rows have any number of labels, in arrays [N, C + 1].
         lowest: the smallest score there is: 0, or -1 for correlations.
     """
 
@@ -51,6 +53,7 @@ class Metric:
     unit: str = "points"
     per_word: bool = False
     lowest: float = 0.0
+    multi_label: bool = False
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -141,8 +144,9 @@ class Metric:
                 f"{self.name} needs as many predictions as targets, got {predictions.shape[1:]} "
                 f"for {targets.shape}"
             )
-        if targets.ndim != 1 + self.per_word:
+        if targets.ndim != 1 + (self.per_word or self.multi_label):
             kind = "a row per sentence" if self.per_word else "one target per row"
+            kind = "a row of labels per text" if self.multi_label else kind
             raise ValueError(f"{self.name} takes {kind}, got targets of shape {targets.shape}")
         if self.per_word and ((targets == PADDING) != (predictions == PADDING)).any():
             raise ValueError(f"{self.name} needs sentences of the same words on both sides")

@@ -12,6 +12,7 @@ from totune.statistics import Summary
 
 _RULES = {
     "classification": "the class with the highest mean probability",
+    "multi-label": "every label whose mean probability is at least 0.5",
     "regression": "the mean of their numbers",
     "tagging": "for each word the tag that most of them give (a tie goes to the tag of the run "
     "with the best dev score)",

@@ -20,13 +20,18 @@ _NAMES = {
     "span-recall": "span recall",
     "token-accuracy": "token accuracy",
     "token-f1": "token F1",
+    "micro-f1": "micro F1",
+    "macro-f1": "macro F1",
+    "exact-match": "exact match",
 }
+_OF_LABELS = ("precision", "recall")  # of each of several labels, "precision:joy"
 
 
 def is_bounded(metric: str) -> bool:
     """Whether a metric is shown as points (x 100); one that nobody knows keeps its own scale."""
-    known = METRICS.get(metric.partition(":")[0])
-    return known is not None and known.unit == "points"
+    name = metric.partition(":")[0]
+    known = METRICS.get(name)
+    return name in _OF_LABELS or (known is not None and known.unit == "points")
 
 
 def metric_name(metric: str) -> str:

@@ -103,7 +103,7 @@ def _scores(info: StudyInfo, records: Sequence[RunRecord], advice: Advice) -> Se
 
 def _types(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
     table = type_table(info, records)
-    return Section("F1 by type", tables=(table,) if table.rows else ())
+    return Section(table.title, tables=(table,) if table.rows else ())
 
 
 def _ensembles(info: StudyInfo, ensembles: Sequence[Ensemble]) -> Section:

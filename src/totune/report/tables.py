@@ -58,22 +58,47 @@ def _cost_cells(group: StrategySummary) -> tuple[Cell, ...]:
 
 
 def type_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:
-    """The test F1 of every type of spans, a row each; no rows where no spans are looked for."""
+    """The test F1 of every type of spans or label, a row each; no rows where there is neither.
+
+    Labels of which a row can have several have their test rows, precision and recall beside it.
+    """
     every = best_first(by_strategy(info, records), info.metric)
     groups = [group for group in every if group.usable]
     found = {name for group in groups for record in group.usable for name in record.test}
-    columns = (Column("Type", numeric=False), *(Column(group.strategy) for group in groups))
-    rows = tuple(
-        Row((word(name.removeprefix("f1:")), *(_mean_cell(group, name) for group in groups)))
-        for name in sorted(found)
-        if name.startswith("f1:")
+    parts = sorted(name.removeprefix("f1:") for name in found if name.startswith("f1:"))
+    of_labels = any(f"support:{part}" in found for part in parts)
+    what = "label" if of_labels else "type"
+    columns = (
+        Column(what.capitalize(), numeric=False),
+        *([Column("Test rows")] if of_labels else []),
+        *(Column(group.strategy) for group in groups),
     )
-    return Table("F1 by type", columns, rows, ("Test F1 in points, means over the usable runs.",))
+    rows = tuple(
+        Row(
+            (
+                word(part),
+                *([_support_cell(groups[0], part)] if of_labels else []),
+                *(_f1_cell(group, part, of_labels) for group in groups),
+            )
+        )
+        for part in parts
+    )
+    below = "; below it precision and recall" if of_labels else ""
+    notes = (f"Test F1 in points{below}, means over the usable runs.",)
+    return Table(f"F1 by {what}", columns, rows, notes)
 
 
-def _mean_cell(group: StrategySummary, metric: str) -> Cell:
-    mean = group.mean(metric)
-    return number(mean, formatting.score(metric, mean))
+def _support_cell(group: StrategySummary, label: str) -> Cell:
+    support = group.mean(f"support:{label}")
+    return number(support, formatting.count(support))
+
+
+def _f1_cell(group: StrategySummary, part: str, of_labels: bool) -> Cell:
+    mean = group.mean(f"f1:{part}")
+    names = ("precision", "recall") if of_labels else ()
+    means = {name: group.mean(f"{name}:{part}") for name in names}
+    detail = ", ".join(f"{name} {formatting.score(name, value)}" for name, value in means.items())
+    return number(mean, formatting.score("f1", mean), detail)
 
 
 def run_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:

@@ -41,6 +41,7 @@ def prepare(
         pair=settings.pair,
         label=settings.label,
         task=settings.task,
+        label_separator=settings.label_separator,
         tag_scheme=settings.tag_scheme,
         encoding=settings.encoding,
         fraction=settings.fraction,

@@ -351,6 +351,7 @@ def _score(
         targets = task.targets(examples.labels or ())
         predictions = task.predictions(outputs, examples.counts)
         metrics[name] = task.evaluate(targets, predictions)
+        metrics[name] |= task.label_scores(targets, predictions)
     arrays = {"targets": targets, "predictions": predictions}
     scores = task.scores(result.test)
     if scores is not None:

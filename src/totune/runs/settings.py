@@ -131,10 +131,24 @@ class Settings(DeclaredSettings):
         metavar="COLUMN",
     )
     label: str | None = setting(
-        None, "Column of the label: its name or its number.", DATA, metavar="COLUMN"
+        None,
+        "Column of the label: its name or its number; or columns of 0 and 1, one for each label, "
+        "with commas between.",
+        DATA,
+        metavar="COLUMN",
     )
     task: TaskName | None = setting(
-        None, "classification, regression or tagging. Detected if not named.", DATA
+        None,
+        "classification, multi-label (any number of labels per row), regression or tagging. "
+        "Detected if not named.",
+        DATA,
+    )
+    label_separator: str | None = setting(
+        None,
+        "What stands between the labels of a row that are one text, as in joy;anger; | if not "
+        "named. Naming it asks for the task multi-label.",
+        DATA,
+        metavar="TEXT",
     )
     tag_scheme: Scheme = setting("iob2", "iob1, iob2 or iobes: what tags are converted to.", DATA)
     encoding: str | None = setting(None, "Of the data files; UTF-8 if not named.", DATA)

@@ -1,16 +1,18 @@
 """A task: the label space, the loss, the metrics and the way back from outputs to labels.
 
 Shapes: N rows, C outputs, P predicted positions: one per row, or one per word where words are
-tagged; W words of the longest row. What is scored is kept by rows, [N] or [N, W]; what a head gives
-and a loss compares is flat, [P, C] and [P], in the order of rows and words.
+tagged; W words of the longest row. What is scored is kept by rows, [N] or [N, W] (of several labels
+per row [N, C + 1]); what a head gives and a loss compares is flat, [P, C] and [P] (or [P, C]), in
+the order of rows and words.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from totune.data.delimited import NUMBER
 from totune.data.examples import Examples, Label
 from totune.errors import ConfigError
 from totune.registry import Registry
@@ -72,7 +74,10 @@ class Task(ABC):
         """Labels as numbers that metrics compare, [N] or [N, W]."""
 
     def flat(self, targets: np.ndarray) -> np.ndarray:
-        """Targets as the loss compares them, [P]; `UNKNOWN` where training saw no such label."""
+        """Targets as the loss compares them, [P]; `UNKNOWN` where training saw no such label.
+
+        Of several labels per row [P, C].
+        """
         return targets
 
     def known(self, flat: np.ndarray) -> np.ndarray:
@@ -97,15 +102,26 @@ class Task(ABC):
 
     @abstractmethod
     def scores(self, outputs: np.ndarray) -> np.ndarray | None:
-        """Class probabilities [N, C], or None where a row has no single class."""
+        """Probabilities of classes or labels [N, C], or None where there are none."""
 
     @abstractmethod
     def evaluate(self, targets: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
         """Every metric of the task by name."""
 
+    def label_scores(self, targets: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
+        """Support, precision, recall and F1 of each label as "f1:LABEL", where rows have several.
+
+        Read of whole splits beside `evaluate`, and not of every epoch.
+        """
+        return {}
+
     @abstractmethod
     def decode(self, predictions: np.ndarray) -> list[Label]:
         """Predictions as labels."""
+
+    def strata(self, targets: np.ndarray) -> np.ndarray | None:
+        """The stratum of each row [N] in folds of these targets; None where there are none."""
+        return targets
 
     @abstractmethod
     def degenerate(self, targets: np.ndarray, predictions: np.ndarray) -> str | None:
@@ -123,3 +139,9 @@ def task_from_json(data: Mapping[str, Any]) -> Task:
     """The task that `to_json` described."""
     fields = {key: value for key, value in data.items() if key != "name"}
     return TASKS.create(data["name"], fields)
+
+
+def sorted_names(names: Iterable[str]) -> list[str]:
+    """Names of classes in order: numbers by value, anything else as text."""
+    ordered = sorted(names)
+    return sorted(ordered, key=float) if all(map(NUMBER.fullmatch, ordered)) else ordered

@@ -1,18 +1,17 @@
 """One of several classes per text or pair: cross-entropy, accuracy, F1, Matthews."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import softmax
 
-from totune.data.delimited import NUMBER
 from totune.data.examples import Examples, Label
 from totune.errors import ConfigError
 from totune.metrics import METRICS
 from totune.registry import did_you_mean
-from totune.tasks.base import TASKS, UNKNOWN, Task
+from totune.tasks.base import TASKS, UNKNOWN, Task, sorted_names
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,7 +44,7 @@ class Classification(Task):
     @classmethod
     def from_examples(cls, train: Examples, order: Sequence[str] = ()) -> "Classification":
         found = {str(label) for label in train.labels or ()}
-        ordered = order if found <= set(order) else _sorted(found)
+        ordered = order if found <= set(order) else sorted_names(found)
         return cls(tuple(label for label in ordered if label in found))
 
     def with_positive(self, label: str) -> "Classification":
@@ -93,9 +92,3 @@ class Classification(Task):
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "labels": list(self.labels)}
-
-
-def _sorted(labels: Iterable[str]) -> list[str]:
-    """Numbers by value, anything else as text."""
-    names = sorted(labels)
-    return sorted(names, key=float) if all(map(NUMBER.fullmatch, names)) else names

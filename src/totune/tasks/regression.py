@@ -64,6 +64,9 @@ class Regression(Task):
     def decode(self, predictions: np.ndarray) -> list[Label]:
         return [float(value) for value in predictions]
 
+    def strata(self, targets: np.ndarray) -> np.ndarray | None:
+        return None
+
     def degenerate(self, targets: np.ndarray, predictions: np.ndarray) -> str | None:
         if np.ptp(predictions) < 1e-3 * (self.high - self.low):
             return f"predicts {float(predictions.mean()):.3f} for every row"

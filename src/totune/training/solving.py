@@ -31,10 +31,12 @@ def solve_head(model: Model, source: InputSource, devices: Devices, folds: int, 
     Raises:
         DataError: if the rows are of one class.
     """
-    layer, task, targets = model.head.linear_layer(), model.task, source.split.flat
+    layer, task = model.head.linear_layer(), model.task
+    targets, flat = source.split.targets, source.split.flat  # a position per row, so alike
     assert layer is not None, "the plan asks for a linear head"
     assert targets is not None, "training needs targets"
-    known = task.known(targets)
+    assert flat is not None, "training needs targets"
+    known = task.known(flat)
     targets = targets[known]
     from sklearn.preprocessing import StandardScaler  # takes a second to load
 

@@ -93,7 +93,8 @@ def refuse_lists(table: SourceTable, label: str, task: TaskName) -> None:
     if label in list_columns(table):
         raise DataError(
             f"{table.source}: column {label!r} holds lists, which are no labels for {task}. "
-            "Are words tagged? Then say `task='tagging'`. If not, name another column with `label`."
+            "Are words tagged? Then say `task='tagging'`. Has a row several labels? Then say "
+            "`task='multi-label'`. If not, name another column with `label`."
         )
 
 
