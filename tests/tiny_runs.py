@@ -71,6 +71,9 @@ def tiny_examples(kind: str = "classification", rows: int = 20, seed: int = 0) -
     pairs = tuple(reversed(texts)) if kind == "pairs" else None
     if kind == "regression":
         return Examples(texts, tuple(first / 10 + 1 for first in firsts))
+    if kind == "multi-label":
+        names = [(first % 2 and "a", first % 3 and "b", first % 5 == 0 and "c") for first in firsts]
+        return Examples(texts, tuple(tuple(name for name in row if name) for row in names))
     return Examples(texts, tuple("abc"[first % 3] for first in firsts), pairs)
 
 

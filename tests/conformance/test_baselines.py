@@ -4,7 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from tests.unit.baselines.samples import (
+    LABEL_SETS,
     NEW,
     NEW_TAGGED,
     PAIRS,
@@ -24,6 +26,7 @@ DATA = {
     "three classes": ("classification", THREE, NEW),
     "scores": ("regression", SCORES, NEW),
     "pairs": ("classification", PAIRS, PAIRS),
+    "several labels": ("multi-label", LABEL_SETS, NEW),
     "tags": ("tagging", TAGGED, NEW_TAGGED),
 }
 SUITED = [
@@ -86,7 +89,8 @@ def test_outputs_can_be_decoded(baseline, task_case):
     assert len(task.decode(task.predictions(outputs, counts))) == len(new)
     scores = task.scores(outputs)
     if scores is not None:
-        np.testing.assert_allclose(scores, np.exp(outputs), rtol=1e-5, atol=1e-7)
+        probabilities = expit(outputs) if task.name == "multi-label" else np.exp(outputs)
+        np.testing.assert_allclose(scores, probabilities, rtol=1e-5, atol=1e-7)
 
 
 def test_the_same_rows_give_the_same_model_for_every_seed(baseline, task_case):

@@ -24,6 +24,7 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     AutoTokenizer,
+    pipeline,
 )
 
 import totune
@@ -118,6 +119,27 @@ def train(kind: str = "classification") -> Any:
 
 def test_every_type_with_a_layout_is_a_type_of_encoder() -> None:
     assert set(HEAD_LAYOUTS) <= set(LAYOUTS)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_several_labels_are_those_of_transformers(kind: str, tmp_path: Path) -> None:
+    tiny, rows = TinyTask.of("multi-label", ROWS), train("multi-label")
+    model = usual_model(kind, tiny.task)
+    about = save(tmp_path, model, tiny)
+    assert about["task"]["thresholds"] == [0.5, 0.5, 0.5]
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["problem_type"] == "multi_label_classification"
+    assert config["id2label"] == {"0": "a", "1": "b", "2": "c"}
+    loaded = totune.load(tmp_path)
+    scores = loaded.predict_proba(rows.texts)
+    assert loaded.predict(rows.texts) == [
+        tuple(name for name, score in zip("abc", row, strict=True) if score >= 0.5)
+        for row in scores
+    ]
+    classify = pipeline("text-classification", str(tmp_path), top_k=None)
+    found = [{each["label"]: each["score"] for each in row} for row in classify(list(rows.texts))]
+    theirs = [[row[name] for name in "abc"] for row in found]
+    np.testing.assert_allclose(scores, theirs, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta"])

@@ -32,6 +32,7 @@ from totune.inputs.encodings import EncodedSplit
 from totune.model import Model, Viewed, wants_of
 from totune.registry import options_of
 from totune.tasks.base import Task
+from totune.tasks.multi_label import MultiLabel
 from totune.tasks.regression import Regression
 from totune.training.devices import Devices
 from totune.training.inputs import Split, open_source, predict
@@ -287,17 +288,32 @@ def test_a_readout_of_the_wrong_kind_is_refused(case: Case) -> None:
 
 def test_a_head_for_another_task_is_refused() -> None:
     tagging = tiny_task("tagging", tagged_examples([5]))
+    several = MultiLabel(("a", "b"), (0.5, 0.5))
     for name in HEADS.names():
         head = HEADS.create(name)
         unfit = [
             task
-            for task, own in ((tagging, True), (classes(2), False))
+            for task, own in ((tagging, True), (classes(2), False), (several, False))
             if not any((wanted == "words") == own for wanted in head.wants)
         ]
         assert unfit or name == "linear"
         for task in unfit:
             with pytest.raises(ConfigError, match=f"head '{name}' reads .* task {task.name}"):
                 wants_of(head, task)
+
+
+def test_every_head_of_whole_texts_learns_several_labels(case: Case) -> None:
+    if case.kind == "tagging":
+        return
+    model, task = case.model(), MultiLabel(("a", "b", "c"), (0.5, 0.5, 0.5))
+    model.task = task
+    labels = [("a",), ("a", "c"), (), ("b",)]
+    split = Split.labelled("train", case.units(LENGTHS), task, labels)
+    batch, _ = open_source(split, model, None, -1).batch(np.arange(4), torch.device("cpu"))
+    losses = model.losses(model(batch), batch)
+    assert losses.shape == (4,)
+    losses.sum().backward()
+    assert all(parameter.grad.abs().sum() > 0 for parameter in model.head.parameters())
 
 
 def test_options_of_the_linear_head() -> None:

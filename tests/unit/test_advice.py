@@ -697,3 +697,40 @@ def test_a_tagger_that_answers_o_everywhere_is_no_better_than_a_constant():
 def test_where_words_are_tagged_sentences_are_stated():
     text = " ".join(tagging_study(40).advise("span-f1", tolerance=0.1).caveats)
     assert "tiny: 40 sentences, so one sentence is 2.5% of it" in text
+
+
+LABELS = 3
+
+
+def label_runs(strategy: str, wrong: float, seconds: float = 10.0) -> Study:
+    """Three seeds with some of their labels flipped; `wrong` of 1 predicts nothing at all."""
+    rng = np.random.default_rng(7)
+    targets = np.zeros((400, LABELS + 1), dtype=np.int16)
+    targets[:, :LABELS] = rng.random((400, LABELS)) < [0.4, 0.2, 0.1]
+    targets[0, -1] = 2
+    study = Study([], {})
+    for seed in range(3):
+        flipped = np.random.default_rng(seed).random(targets.shape) < wrong
+        predictions = np.where(flipped, 1 - targets, targets)
+        predictions[:, -1] = 0
+        if wrong == 1:
+            predictions[:] = 0
+        run = replace(record(strategy, seed, seconds), degenerate="" if wrong < 1 else "no label")
+        study.records.append(run)
+        study.arrays[run.fingerprint] = {"targets": targets, "predictions": predictions}
+    return study
+
+
+@pytest.mark.parametrize("metric", ["micro-f1", "macro-f1", "exact-match"])
+def test_rows_of_several_labels_are_compared_row_by_row(metric: str):
+    study = label_runs("fine-tuning", 0.02, 60) + label_runs("tf-idf", 0.3) + label_runs("x", 1.0)
+    found = study.advise(metric)
+    assert (found.best, found.recommended) == ("fine-tuning", "fine-tuning")
+    verdicts = {each.strategy: each.verdict for each in found.comparisons}
+    assert verdicts["tf-idf"] == "credibly worse"
+    text = str(found)
+    assert "1 of 400 test rows have a label that training never saw" in text
+    assert "x" in text.split("do")[-2] or "x does not beat a constant answer" in text
+    standings = {each.strategy: each for each in found.standings}
+    assert standings["x"].is_constant
+    assert not standings["tf-idf"].is_constant

@@ -177,3 +177,12 @@ def test_what_is_wrong_is_refused(ensemble_study: tuple[list[RunRecord], Arrays]
     arrays["lora/1"]["targets"] = 1 - arrays["lora/1"]["targets"]
     with pytest.raises(DataError, match="different test rows"):
         find_ensembles(records, arrays, METRIC_NAMES)
+
+
+def test_labels_of_which_a_row_has_several_are_those_of_the_mean_probability():
+    scores = [np.array([[0.9, 0.2], [0.4, 0.6]]), np.array([[0.2, 0.3], [0.7, 0.3]])]
+    members = [
+        {"scores": own, "predictions": np.hstack([own >= 0.5, np.zeros((2, 1))]).astype(np.int16)}
+        for own in scores
+    ]
+    assert combine(members).tolist() == [[1, 0, 0], [1, 0, 0]]

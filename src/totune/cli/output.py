@@ -5,6 +5,7 @@ import json
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,7 @@ def show_metrics(metrics: Mapping[str, Mapping[str, float]]) -> None:
 
 def _show_label_scores(metrics: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> None:
     """Support, precision, recall and F1 of each label, a row for each."""
-    from totune.report.formatting import metric_label, score
+    from totune.report.formatting import count, metric_label, score
 
     kinds = list(dict.fromkeys(name.partition(":")[0] for name in names))
     labels = list(dict.fromkeys(name.partition(":")[2] for name in names))
@@ -119,5 +120,9 @@ def _show_label_scores(metrics: Mapping[str, Mapping[str, float]], names: Sequen
     rows = []
     for label in labels:
         found = [(f"{kind}:{label}", metrics[split]) for split, kind in columns]
-        rows.append([label, *(score(name, values.get(name)) for name, values in found)])
+        shown = (
+            (count if name.startswith("support:") else partial(score, name))(values.get(name))
+            for name, values in found
+        )
+        rows.append([label, *shown])
     show_table(("Label", *header), rows)

@@ -17,6 +17,19 @@ PAIRS = Examples(
     pairs=(*GOOD[:2], *BAD[:2], *BAD[2:], *GOOD[2:]),
     labels=("same", "same", "other", "other", "same", "other", "other", "other"),
 )
+LABEL_SETS = Examples(
+    texts=GOOD + BAD + MIXED,
+    labels=(
+        ("warm",),
+        ("funny", "warm"),
+        (),
+        ("funny",),
+        *[("cold",)] * 2,
+        (),
+        ("dull",),
+        *[()] * 4,
+    ),
+)
 NEW = Examples(texts=("a lovely joy", "dull and boring", "zzz"), labels=("pos", "neg", "pos"))
 TAGGED = Examples(
     texts=("Ann Lee saw Rome", "Rome waits", "she saw it"),

@@ -64,6 +64,18 @@ def test_metrics_of_types_stand_in_rows_of_their_own(capsys: pytest.CaptureFixtu
     ]
 
 
+def test_metrics_of_labels_stand_in_a_row_for_each(capsys: pytest.CaptureFixture[str]):
+    scores = {"support:joy": 1200.0, "precision:joy": 0.5, "recall:joy": 0.25, "f1:joy": 1 / 3}
+    show_metrics({"test": {"micro-f1": 0.4, "exact-match": 0.1} | scores})
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["Micro", "F1", "Exact", "match"],
+        ["test", "40.0", "10.0"],
+        [],
+        ["Label", "Support", "Precision", "Recall", "F1"],
+        ["joy", "1,200", "50.0", "25.0", "33.3"],
+    ]
+
+
 def test_metrics_of_rows_are_one_table(capsys: pytest.CaptureFixture[str]):
     show_metrics({"test": {"accuracy": 0.5}})
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [

@@ -136,5 +136,28 @@ def test_every_type_of_spans_has_its_f1(info: StudyInfo, records: list[RunRecord
     assert [row.cells[2].text for row in table.rows] == ["78.1", "39.1"]
 
 
+def test_every_label_has_its_rows_and_scores(info: StudyInfo, records: list[RunRecord]):
+    several = replace(info, metric="micro-f1", metrics=["micro-f1"])
+    given = [
+        replace(
+            run, test={"micro-f1": score} | label_scores("joy", score) | label_scores("fear", 0)
+        )
+        for run in records
+        if (score := run.test.get("accuracy")) is not None
+    ]
+    table = type_table(several, given)
+    assert table.title == "F1 by label"
+    assert [column.name for column in table.columns][:3] == ["Label", "Test rows", "fine-tuning"]
+    assert table.values("Label") == ["fear", "joy"]
+    assert table.values("Test rows") == [7, 7]
+    joy = table.rows[1].cells[3]
+    assert (joy.text, joy.detail) == ("78.1", "precision 39.1, recall 78.1")
+
+
+def label_scores(label: str, score: float) -> dict[str, float]:
+    scores = {"support": 7.0, "precision": score / 2, "recall": score, "f1": score}
+    return {f"{name}:{label}": value for name, value in scores.items()}
+
+
 def test_without_spans_there_are_no_types(info: StudyInfo, records: list[RunRecord]):
     assert type_table(info, records).rows == ()

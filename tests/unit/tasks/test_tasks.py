@@ -12,10 +12,12 @@ from totune.data.examples import Examples
 from totune.errors import ConfigError
 from totune.tasks.base import TASKS, UNKNOWN, Task, task_from_json
 from totune.tasks.classification import Classification
+from totune.tasks.multi_label import MultiLabel
 from totune.tasks.regression import Regression
 
 CLASSES = Classification(("bad", "good", "so-so"))
 SCORES = Regression(1.0, 5.0)
+LABEL_SETS = MultiLabel(("bad", "good", "so-so"), (0.5, 0.5, 0.3))
 EACH = np.ones(4, dtype=int)  # one position per row
 
 
@@ -23,14 +25,20 @@ def labelled(*labels: str | float) -> Examples:
     return Examples(("x",) * len(labels), labels)
 
 
-@pytest.mark.parametrize("task", [CLASSES, SCORES], ids=lambda t: t.name)
+@pytest.mark.parametrize("task", [CLASSES, SCORES, LABEL_SETS], ids=lambda t: t.name)
 def test_a_task_survives_json(task: Task) -> None:
     assert task_from_json(json.loads(json.dumps(task.to_json()))) == task
 
 
 @pytest.mark.parametrize(
     "data",
-    [{"name": "clasification"}, {"name": "classification"}, {"name": "regression", "low": "x"}],
+    [
+        {"name": "clasification"},
+        {"name": "classification"},
+        {"name": "regression", "low": "x"},
+        {"name": "multi-label", "labels": ["a", "b"], "thresholds": [0.5]},
+        {"name": "multi-label", "labels": ["a", "b"], "thresholds": [0.5, 1.5]},
+    ],
     ids=str,
 )
 def test_what_describes_no_task_is_refused(data: dict[str, object]) -> None:
@@ -39,7 +47,7 @@ def test_what_describes_no_task_is_refused(data: dict[str, object]) -> None:
 
 
 def test_every_task_is_here() -> None:
-    assert TASKS.names() == ["classification", "regression", "tagging"]
+    assert TASKS.names() == ["classification", "multi-label", "regression", "tagging"]
 
 
 def test_classes_are_sorted_and_the_second_of_two_is_positive() -> None:
