@@ -116,7 +116,7 @@ def read_rows(
         pair=named["pair"] or columns.pair,
         label=named["label"] or columns.label,
         task=columns.task,
-        label_separator=columns.label_separator if columns.task == "multi-label" else None,
+        label_separator=columns.label_separator,
         encoding=encoding,
         tag_scheme=tag_scheme,
         split_seed=int(model.about.get("split_seed", 0)),

@@ -93,7 +93,8 @@ def find_columns(
     chosen_task = task or ("multi-label" if several else infer_task(table.columns[chosen]))
     if chosen_task != "multi-label":
         refuse_lists(table, chosen, chosen_task)
-    columns = Columns(text, chosen, pair, chosen_task, table.document, label_separator)
+    separator = label_separator if chosen_task == "multi-label" else None
+    columns = Columns(text, chosen, pair, chosen_task, table.document, separator)
     notes = _say(table, columns, named, found)
     if several is not None and task is None and not has_several_columns(table, label):
         other = (

@@ -119,7 +119,8 @@ class Columns:
         text: the (first) text, or the words where words are tagged.
         label: the labels; of several columns of 0 and 1 their names with commas between.
         document: what tells documents apart, None where that is not known.
-        label_separator: between several labels of a row where they are one text.
+        label_separator: between several labels of a row where they are one text; None where a
+            row has one.
     """
 
     text: str
@@ -127,7 +128,7 @@ class Columns:
     pair: str | None = None
     task: TaskName = "classification"
     document: str | None = None
-    label_separator: str = "|"
+    label_separator: str | None = None
 
 
 @dataclass(frozen=True)

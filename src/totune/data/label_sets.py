@@ -77,7 +77,7 @@ def _names(table: SourceTable, columns: Columns) -> list[WordList | None]:
         return []
     if len(names) > 1:
         return _applying(table, names)
-    return [_split(cell, columns.label_separator) for cell in table.columns[names[0]]]
+    return [_split(cell, columns.label_separator or SEPARATOR) for cell in table.columns[names[0]]]
 
 
 def _applying(table: SourceTable, names: Sequence[str]) -> list[WordList | None]:
@@ -251,7 +251,11 @@ def say_label_sets(table: SourceTable, columns: Columns) -> str:
         return f"labels from {len(names)} columns of 0 and 1 ({', '.join(names)})"
     cells = [cell for cell in table.columns[names[0]] if cell is not None and cell.strip()]
     lists = sum(_items(cell) is not None for cell in cells)
-    between = "as lists" if 2 * lists > len(cells) else f"{columns.label_separator!r} between them"
+    between = (
+        "as lists"
+        if 2 * lists > len(cells)
+        else f"{columns.label_separator or SEPARATOR!r} between them"
+    )
     return f"any number of labels per row ({between}) from {names[0]!r}"
 
 

@@ -165,8 +165,11 @@ def test_a_first_token_is_asked_of_word_pieces_alone(
         found.states.vectors(subject, "dev", "cls")
 
 
-def test_tagged_words_have_no_vector_per_text(study_folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("task", "told"), [("tagging", "has a label per word"), ("multi-label", "any number of labels")]
+)
+def test_rows_without_a_single_label_are_refused(study_folder: Path, task: str, told: str) -> None:
     found = opened(study_folder)
-    found.context.task = type("Tags", (), {"per_word": True, "name": "tagging"})()
-    with pytest.raises(ConfigError, match="has a label per word"):
+    found.context.task = type("Other", (), {"name": task})()
+    with pytest.raises(ConfigError, match=told):
         HiddenStates(found.context)

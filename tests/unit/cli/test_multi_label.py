@@ -79,7 +79,7 @@ def test_labels_are_measured_together_and_one_by_one(label_model: Path, new_file
 
 def test_columns_of_0_and_1_are_named_at_evaluation(label_model: Path, tmp_path: Path):
     path = tmp_path / "flags.csv"
-    path.write_text("text,warm,funny,dull\na joy,1,1,0\na dull bore,0,0,1\n", encoding="utf-8")
+    path.write_text("text,warm,funny,dull\na joy,1,1,0\ndull waste,0,0,1\n", encoding="utf-8")
     words = ("evaluate", label_model, path, "--label", "warm,funny,dull", "--json")
     assert json.loads(totune(*words))["metrics"]["exact-match"] == 1
 

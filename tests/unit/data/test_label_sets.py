@@ -128,7 +128,7 @@ def test_what_might_be_several_labels_is_asked_about(columns: dict, note: str) -
 def test_several_columns_are_named_by_name_or_number() -> None:
     for label in ("joy, fear", "4,3"):
         found, _ = find_columns(table(**columns_of_flags()), label=label)
-        assert found == Columns("text", "joy,fear", task="multi-label")
+        assert found == Columns("text", "joy,fear", task="multi-label", label_separator="|")
 
 
 def test_a_column_whose_name_holds_a_comma_is_one() -> None:

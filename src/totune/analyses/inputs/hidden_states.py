@@ -47,14 +47,16 @@ class HiddenStates:
         runs: finished runs whose adapted encoders are included.
 
     Raises:
-        ConfigError: if words are tagged, since a row then has no single label.
+        ConfigError: if a row has no single label.
     """
 
     def __init__(self, context: "Context", runs: "Sequence[FinishedRun]" = ()) -> None:
-        if context.task.per_word:
+        several = {"tagging": "a label per word", "multi-label": "any number of labels per text"}
+        if context.task.name in several:
             raise ConfigError(
                 f"This analysis compares one vector per text with its label, and the task "
-                f"{context.task.name} has a label per word. Use data with a label per text."
+                f"{context.task.name} has {several[context.task.name]}. Use data with a label per "
+                "text."
             )
         self.context = context
         self._runs = runs

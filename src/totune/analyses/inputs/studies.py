@@ -231,7 +231,7 @@ def _read_as_trained(
         pair=columns.pair,
         label=columns.label,
         task=columns.task,
-        label_separator=columns.label_separator if columns.task == "multi-label" else None,
+        label_separator=columns.label_separator,
         encoding=encoding,
         tag_scheme=getattr(task, "scheme", None) or "iob2",
         split_seed=split_seed,
