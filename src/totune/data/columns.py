@@ -11,14 +11,13 @@ from dataclasses import replace
 from itertools import permutations
 
 from totune.data.examples import Columns, TaskName
-from totune.data.label_sets import (
-    SEPARATOR,
+from totune.data.label_columns import (
     ask_for_columns,
     ask_for_separator,
     find_label_sets,
-    has_several_columns,
     say_label_sets,
 )
+from totune.data.label_sets import SEPARATOR, has_several_columns
 from totune.data.profiles import (
     BESIDE_NAMES,
     LABEL_NAMES,
@@ -96,18 +95,7 @@ def find_columns(
     separator = label_separator if chosen_task == "multi-label" else None
     columns = Columns(text, chosen, pair, chosen_task, table.document, separator)
     notes = _say(table, columns, named, found)
-    if several is not None and task is None and not has_several_columns(table, label):
-        other = (
-            "name it with `label`"
-            if has_several_columns(table, chosen)
-            else "say `task='classification'`"
-        )
-        notes.append(f"Where each row has one class, {other}.")
-    if several is not None or task is None:
-        notes += ask_for_separator(table, chosen, label_separator, several is not None)
-    if named["label"] is None and task is None:
-        notes += ask_for_columns(table, rest, chosen)
-    return columns, notes
+    return columns, notes + _ask(table, columns, named["label"], task, rest)
 
 
 def find_texts(
@@ -336,6 +324,26 @@ def _say(
     if named["label"] is None and columns.task != "multi-label":
         others = [name for name in _ranked_labels(found, texts) if name != columns.label]
         notes += _rivals("labels", "label", others)
+    return notes
+
+
+def _ask(
+    table: SourceTable,
+    columns: Columns,
+    label: str | None,
+    task: TaskName | None,
+    found: Mapping[str, Profile],
+) -> list[str]:
+    """Sentences on whether rows have several labels, where a person named no task or no column."""
+    several, chosen, notes = columns.task == "multi-label", columns.label or "", []
+    if several and task is None and not has_several_columns(table, label):
+        by_name = has_several_columns(table, chosen)
+        other = "name it with `label`" if by_name else "say `task='classification'`"
+        notes.append(f"Where each row has one class, {other}.")
+    if several or task is None:
+        notes += ask_for_separator(table, chosen, columns.label_separator or SEPARATOR, several)
+    if label is None and task is None:
+        notes += ask_for_columns(table, found, chosen)
     return notes
 
 

@@ -104,6 +104,7 @@ def test_labels_are_named_with_their_counts(tmp_path: Path) -> None:
         ({"topic": cycle("sport|football", "sport|tennis")}, "topic"),
         ({"topic": cycle("a;b", "a", "b")}, "topic"),
         ({"label": cycle("x", "y"), "hashtags": joined()}, "label"),
+        ({"verdict": cycle("x", "y"), "tags": joined()}, "verdict"),
     ],
 )
 def test_ordinary_data_stays_classification(columns: dict, label: str) -> None:
