@@ -98,6 +98,9 @@ class Model(nn.Module):
         self.readout = readout
         self.mixing = Mixing(readout, encoder.depth, encoder.width)
         self.head = head.build(self.mixing.width, task)
+        first = task.first_outputs()
+        if first is not None:
+            self.head.begin_at(torch.from_numpy(first))
         run_in_bf16(self.head, precision == "bf16")
         self.head_options = head
         self.task = task

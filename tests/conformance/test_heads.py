@@ -305,13 +305,17 @@ def test_a_head_for_another_task_is_refused() -> None:
 def test_every_head_of_whole_texts_learns_several_labels(case: Case) -> None:
     if case.kind == "tagging":
         return
-    model, task = case.model(), MultiLabel(("a", "b", "c"), (0.5, 0.5, 0.5))
-    model.task = task
+    task = MultiLabel(("a", "b", "c"), (0.5, 0.5, 0.5), shares=(0.0, 0.1, 0.5))
+    readout = case.model().readout
+    model = Model(tiny_encoder("bert"), readout, case.head, task)
     labels = [("a",), ("a", "c"), (), ("b",)]
     split = Split.labelled("train", case.units(LENGTHS), task, labels)
     batch, _ = open_source(split, model, None, -1).batch(np.arange(4), torch.device("cpu"))
-    losses = model.losses(model(batch), batch)
+    outputs = model.eval()(batch)
+    losses = model.losses(outputs, batch)
     assert losses.shape == (4,)
+    rare, usual, frequent = outputs.mean(dim=0).tolist()  # before training: as labels are
+    assert rare < min(usual, frequent)
     losses.sum().backward()
     assert all(parameter.grad.abs().sum() > 0 for parameter in model.head.parameters())
 

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -46,6 +47,14 @@ class HeadModule(nn.Module, ABC):
     @abstractmethod
     def forward(self, states: States) -> Tensor:
         """What the head wants -> outputs [P, C]: one row per example, or per word in order."""
+
+    def begin_at(self, outputs: Tensor) -> None:
+        """Makes `outputs` [C] the bias of the last layer, which heads call `out`."""
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                last = f".{name}".endswith(".out.bias")
+                if last and parameter.shape == outputs.shape:
+                    parameter.copy_(outputs)
 
     def linear_layer(self) -> nn.Linear | None:
         """The layer that gives the outputs, where nothing else trains in the head; else None.

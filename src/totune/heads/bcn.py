@@ -63,6 +63,12 @@ class BcnModule(HeadModule):
             for (below, size), rows in zip(pairwise(sizes), pieces, strict=True)
         )
 
+    def begin_at(self, outputs: Tensor) -> None:
+        last = self.maxout[-1]
+        assert isinstance(last, Maxout)
+        with torch.no_grad():
+            last.linear.bias.copy_(outputs.repeat_interleave(last.pieces))
+
     def forward(self, states: States) -> Tensor:
         text = self.integrate(self.encode(states.tokens[0]))
         return self.classify(self.pool(text))

@@ -88,6 +88,10 @@ class Task(ABC):
     def losses(self, outputs: "Tensor", targets: "Tensor") -> "Tensor":
         """The loss of each position: outputs [P, C], flat targets [P] -> [P]."""
 
+    def first_outputs(self) -> np.ndarray | None:
+        """The outputs [C] that an untrained head is to give whatever it reads; None for zeros."""
+        return None
+
     @abstractmethod
     def predictions(self, outputs: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Outputs as predictions on the scale of `targets`.

@@ -4,12 +4,13 @@ Targets and predictions are matrices [N, C + 1] of `totune.metrics.label_sets`; 
 is [N, C].
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from totune.data.examples import Examples, Label, classes_of
 from totune.data.label_sets import SEPARATOR, rarest_labels
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 THRESHOLD = 0.5
+LEAST_SHARE = 1e-3  # that training begins with: a label of fewer rows is not ruled out
 
 
 @TASKS.register("multi-label")
@@ -33,10 +35,13 @@ class MultiLabel(Task):
         labels: the labels that train rows have, in the order of their source where it declares one,
             else sorted (numbers by value).
         thresholds: for each label the probability from which on it is predicted.
+        shares: for each label the share of train rows that it applies to, where training begins;
+            empty where that is not known.
     """
 
     labels: tuple[str, ...]
     thresholds: tuple[float, ...]
+    shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.thresholds) != len(self.labels):
@@ -64,7 +69,9 @@ class MultiLabel(Task):
         found = {str(name) for label in train.labels or () for name in classes_of(label)}
         ordered = order if found <= set(order) else sorted_names(found)
         labels = tuple(label for label in ordered if label in found)
-        return cls(labels, (THRESHOLD,) * len(labels))
+        counts = Counter(name for label in train.labels or () for name in classes_of(label))
+        shares = tuple(counts[label] / len(train) for label in labels)
+        return cls(labels, (THRESHOLD,) * len(labels), shares)
 
     def targets(self, labels: Sequence[Label]) -> np.ndarray:
         place = {label: index for index, label in enumerate(self.labels)}
@@ -83,6 +90,16 @@ class MultiLabel(Task):
 
         each = functional.binary_cross_entropy_with_logits(outputs, targets, reduction="none")
         return each.mean(dim=1)
+
+    def first_outputs(self) -> np.ndarray | None:
+        """The log-odds of the labels' shares (Lin et al. 2017, section 4.1).
+
+        From log-odds of 0 the first few hundred steps would go into learning that labels are rare.
+        """
+        if not self.shares:
+            return None
+        shares = np.clip(self.shares, LEAST_SHARE, 1 - LEAST_SHARE)
+        return np.asarray(logit(shares), dtype=np.float32)
 
     def predictions(self, outputs: np.ndarray, counts: np.ndarray) -> np.ndarray:
         return self.decide(expit(outputs.astype(np.float64)))
@@ -122,5 +139,9 @@ class MultiLabel(Task):
         return None
 
     def to_json(self) -> dict[str, Any]:
-        thresholds = list(self.thresholds)
-        return {"name": self.name, "labels": list(self.labels), "thresholds": thresholds}
+        return {
+            "name": self.name,
+            "labels": list(self.labels),
+            "thresholds": list(self.thresholds),
+            "shares": list(self.shares),
+        }

@@ -44,7 +44,7 @@ def test_tags_that_are_no_classes_are_not_learnt():
 
 def test_it_tags_alone_and_tells_its_size():
     assert BASELINES.get("most-frequent-tag").tasks == ("tagging",)
-    assert BASELINES.get("majority").tasks == ("classification", "regression")
+    assert BASELINES.get("majority").tasks == ("classification", "multi-label", "regression")
     fitted = BASELINES.create("most-frequent-tag").fit(
         TAGGED, TASK.targets(TAGGED.labels), TASK, 0, None
     )

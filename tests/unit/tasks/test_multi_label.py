@@ -24,7 +24,7 @@ def test_labels_are_those_of_train_in_the_order_of_the_source() -> None:
     train = Examples(("x",) * 3, (("joy", "anger"), (), ("joy",)))
     assert MultiLabel.from_examples(train).labels == ("anger", "joy")
     ordered = MultiLabel.from_examples(train, ("joy", "fear", "anger"))
-    assert ordered == MultiLabel(("joy", "anger"), (0.5, 0.5))
+    assert ordered == MultiLabel(("joy", "anger"), (0.5, 0.5), (2 / 3, 1 / 3))
     numbers = Examples(("x",) * 2, (("10", "9"), ("2",)))
     assert MultiLabel.from_examples(numbers).labels == ("2", "9", "10")
 
@@ -84,3 +84,11 @@ def test_strata_are_the_rarest_labels() -> None:
     assert strata[0] == strata[4]
     assert strata[1] == strata[3]
     assert len(set(strata)) == 3
+
+
+def test_training_begins_at_the_shares_of_train() -> None:
+    train = Examples(("x",) * 4, (("joy", "anger"), (), ("joy",), ("joy",)))
+    task = MultiLabel.from_examples(train)
+    np.testing.assert_allclose(task.scores(task.first_outputs()), [0.25, 0.75], rtol=1e-5)
+    assert np.isfinite(replace(task, shares=(0.0, 1.0)).first_outputs()).all()
+    assert TASK.first_outputs() is None
