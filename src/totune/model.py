@@ -159,13 +159,15 @@ class Model(nn.Module):
     def is_linear_probe(self) -> bool:
         """Whether, over a frozen encoder, what trains is one linear layer on a vector per row.
 
-        With the loss of classification or regression that is a convex problem.
+        With the loss of classification or regression that is a convex problem, unless options of
+        the task change the loss into one that only steps minimise.
         """
         return (
             self.mixing.scalar_mix is None
             and self.head.linear_layer() is not None
             and self.wants in ("pooled", "pooled-pair")
             and isinstance(self.task, Classification | Regression)
+            and not self.task.gradient_only
         )
 
     def forward(self, batch: Batch, viewed: Viewed | None = None) -> Tensor:

@@ -132,11 +132,13 @@ def _ensemble(
     test: TestSet,
     metrics: Sequence[Metric],
 ) -> Ensemble:
-    together = combine([arrays[run.fingerprint] for run in runs])
-    singles = [arrays[run.fingerprint]["predictions"] for run in runs]
-    scores = {m.name: m(test.targets, together, test.n_classes) for m in metrics}
+    members = [arrays[run.fingerprint] for run in runs]
+    together = {"predictions": combine(members)}
+    if all("scores" in member for member in members):
+        together["scores"] = _mean("scores", members)
+    scores = {m.name: m(test.targets, together[m.reads], test.n_classes) for m in metrics}
     alone = {
-        m.name: fmean(m(test.targets, single, test.n_classes) for single in singles)
+        m.name: fmean(m(test.targets, member[m.reads], test.n_classes) for member in members)
         for m in metrics
     }
     costs = [run.costs for run in runs]
@@ -156,13 +158,14 @@ def _ensemble(
 def combine(members: Sequence[RunArrays]) -> NDArray[Any]:
     """The joint predictions of several runs.
 
-    Classes are those of the highest mean probability, numbers are means. Of tags, which have no
+    Classes are those of the highest mean probability, or those that it puts beyond the mean
+    threshold where thresholds were tuned; numbers are means. Of tags, which have no
     probabilities, each word gets the one that most members give; a tie goes to the member that
     comes first.
 
     Args:
         members: the arrays of M runs, best dev score first: `predictions` [N] or [N, W], of classes
-            `scores` [N, C] too.
+            `scores` [N, C] too, and `thresholds` [1] where they were tuned.
 
     Returns:
         Predictions [N] or [N, W].
@@ -174,5 +177,13 @@ def combine(members: Sequence[RunArrays]) -> NDArray[Any]:
         return np.asarray(np.take_along_axis(predictions, winner, axis=0)[0])
     if predictions.dtype.kind == "f":
         return np.asarray(predictions.mean(axis=0, dtype=np.float64))
-    scores = np.stack([member["scores"] for member in members])  # [M, N, C]
-    return np.asarray(scores.mean(axis=0, dtype=np.float64).argmax(axis=1))
+    scores = _mean("scores", members)  # [N, C]
+    if all("thresholds" in member for member in members):  # of the second of two classes
+        return np.asarray(scores[:, 1] >= _mean("thresholds", members)[0], dtype=np.int64)
+    return np.asarray(scores.argmax(axis=1))
+
+
+def _mean(name: str, members: Sequence[RunArrays]) -> NDArray[np.float64]:
+    """The mean of one array over the members."""
+    found = np.stack([member[name] for member in members])
+    return np.asarray(found.mean(axis=0, dtype=np.float64))

@@ -52,7 +52,7 @@ def screen(
     """
     floor = max(
         metric.sign * metric(test.targets, answer, test.n_classes)
-        for answer in _constant_answers(test.targets, metric)
+        for answer in _constant_answers(test, metric)
     )
     scores = {each.strategy: metric.sign * each.score.mean for each in strategies}
     constant = {name for name, score in scores.items() if score <= floor + _ROUNDING}
@@ -61,8 +61,16 @@ def screen(
     return Screening(floor, constant, find_undertrained(strategies, weak | constant, metric))
 
 
-def _constant_answers(targets: NDArray[Any], metric: Metric) -> Iterator[NDArray[Any]]:
-    """Answers that ignore the text: each class (integer targets), or the mean target."""
+def _constant_answers(test: TestSet, metric: Metric) -> Iterator[NDArray[Any]]:
+    """Answers that ignore the text: each class (integer targets), or the mean target.
+
+    Of probabilities: the shares of the classes.
+    """
+    targets = test.targets
+    if metric.of_probabilities:
+        shares = np.bincount(np.maximum(targets, 0), minlength=test.n_classes or 0) / len(targets)
+        yield np.tile(shares, (len(targets), 1))
+        return
     if targets.dtype.kind not in "iu":
         yield np.full(len(targets), targets.mean())
         return
