@@ -118,6 +118,8 @@ def test_a_study_is_compared_on_a_function(own: str, tmp_path: Path) -> None:
     del METRICS[metric]
     with pytest.raises(ConfigError, match="name it yourself"):
         Study(study.folder)
+    load_metric(metric)
+    assert Study(study.folder).advice.best == "tf-idf"
 
 
 def test_a_function_is_tried_before_anything_is_trained(own: str, tmp_path: Path) -> None:

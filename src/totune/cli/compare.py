@@ -65,6 +65,11 @@ COMPARE_EXAMPLES = examples(
         "More seeds later: the same command runs only what is missing.",
         "totune compare reviews.csv --seeds 10 --out studies/reviews",
     ),
+    (
+        "Skewed classes: weights in the loss, a threshold tuned on dev, the mean F1 of classes:",
+        "totune compare reviews.csv --metric macro-f1 --set task.class_weight=balanced "
+        "--tune-threshold",
+    ),
 )
 
 

@@ -46,13 +46,16 @@ def _loaders(folder: Path, about: Mapping[str, Any]) -> list[str]:
 
 def _tuned(about: Mapping[str, Any]) -> list[str]:
     """Where probabilities become decisions, if that was tuned; other libraries do not know it."""
-    thresholds = about["task"].get("thresholds") or ()
-    labels = about["task"].get("labels", ())[-len(thresholds) :]  # of two classes the second
+    task = about.get("task", {})
+    thresholds = task.get("thresholds")
+    if not thresholds:
+        return []
+    labels = task["labels"][-len(thresholds) :]  # of two classes the second
     told = ", ".join(
         f"{label!r} from a probability of {threshold:.3g} on"
         for label, threshold in zip(labels, thresholds, strict=True)
     )
-    return [f"Tuned on dev, it predicts {told}; only totune knows that."] if thresholds else []
+    return [f"Tuned on dev, it predicts {told}; only totune knows that."]
 
 
 def _only_totune(folder: Path, reason: str) -> list[str]:

@@ -12,6 +12,7 @@ from tests.tiny_data import BAD, GOOD, OTHER, save_encoder, write_scores, write_
 import totune
 from totune.data.inputs import read_texts
 from totune.errors import ConfigError
+from totune.export import who_loads
 from totune.runs.store import Store
 from totune.study.study import Study
 
@@ -103,7 +104,7 @@ def test_even_classes_are_compared_on_accuracy_as_before(tmp_path: Path) -> None
 def test_a_threshold_is_tuned_on_dev_and_kept_with_the_model(tmp_path: Path) -> None:
     data = write_skewed(tmp_path / "some.csv", every=5, told=0.4)
     plain, _ = compare(data, ["tf-idf"], metric="f1")
-    study, told = compare(data, ["tf-idf"], metric="f1", tune_threshold=True)
+    study, recorder = compare(data, ["tf-idf"], metric="f1", tune_threshold=True)
     [record] = study.records
     assert record.fingerprint != plain.records[0].fingerprint
     [threshold] = record.thresholds
@@ -113,11 +114,13 @@ def test_a_threshold_is_tuned_on_dev_and_kept_with_the_model(tmp_path: Path) -> 
     assert arrays["thresholds"].tolist() == [threshold]
     decided = (arrays["scores"][:, 1] >= np.float64(threshold)).astype(int)
     assert arrays["predictions"].tolist() == decided.tolist()
-    assert any("tuned on 60 dev rows, 12 of them 'report'" in text for text in told.warned)
+    assert any("tuned on 60 dev rows, 12 of them 'report'" in text for text in recorder.warned)
     assert "Threshold" in (study.folder / "report.md").read_text()
 
     model = totune.load(study.best)
     assert model.about["task"]["thresholds"] == [threshold]
+    told = f"Tuned on dev, it predicts 'report' from a probability of {threshold:.3g} on"
+    assert who_loads(study.best)[-1].startswith(told)
     rows = read_texts(*_texts(data), None, model_columns(model))
     chosen = model.predict(list(rows.texts))
     probable = model.predict_proba(list(rows.texts))[:, 1] >= np.float64(threshold)
