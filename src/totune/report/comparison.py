@@ -74,8 +74,8 @@ def _averaged(info: StudyInfo) -> str:
         meaning = f" {formatting.metric_label(info.metric)} is {known.meaning}."
     if info.settings.get("tune_threshold"):
         meaning += (
-            f" Each run decides by the threshold that scored best on dev (see every run): its "
-            f"{formatting.metric_name(info.metric)} there is the best of many."
+            " Each run decides by the threshold that scored best on dev (in the table of every "
+            "run), so its dev score is too high; test rows have no part in it."
         )
     return meaning + _of_classes(info)
 

@@ -52,7 +52,7 @@ def metric_name(metric: str) -> str:
 def metric_label(metric: str) -> str:
     """What a metric is called in a heading: "Accuracy", "F1", "Pearson correlation"."""
     name = metric_name(metric)
-    return name[:1].upper() + name[1:]
+    return name if name == metric and ":" in name else name[:1].upper() + name[1:]
 
 
 def _known(value: float | None) -> bool:

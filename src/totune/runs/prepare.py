@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from totune.data.examples import Dataset, Examples
+from totune.data.examples import Dataset
 from totune.data.sources import load_dataset
 from totune.encoders.loading import load_encoder
 from totune.features import FeatureCache
@@ -65,7 +65,7 @@ def prepare(
         targets = task.targets(dataset.dev.labels or ())
         METRICS[metric](targets, targets)
     if settings.tune_threshold:
-        _check_thresholds(task, metric, dataset.dev, progress)
+        _check_thresholds(task, metric, dataset, progress)
     pretrained, max_length = None, settings.max_length
     if reads_encoder:
         pretrained = load_encoder(settings.model)
@@ -107,37 +107,40 @@ def choose_task(dataset: Dataset, settings: Settings) -> tuple[Task, list[str]]:
     if settings.positive_label is not None:
         task = task.with_positive(settings.positive_label)
     options, metric, notes = settings.task_options, settings.metric, list[str]()
-    if metric is None and isinstance(task, Classification):
-        label, count = Counter(dataset.train.labels).most_common(1)[0]
-        share = count / len(dataset.train)
-        if share > SKEWED:
-            metric = "balanced-accuracy"
-            options = {"class_weight": "balanced", **options}
-            weighted = options["class_weight"] is not None
-            notes.append(
-                f"{share:.0%} of the train rows are of the class {label!r}, so that an accuracy of "
-                f"{100 * share:.0f} of 100 takes no model: the metric is balanced accuracy (the "
-                "mean over the classes of the share of their rows that is found; `metric` names "
-                "another)"
-                + (
-                    ", and the loss gives every class the same weight (the option "
-                    "`task.class_weight=null` gives every row the same)."
-                    if weighted
-                    else "."
-                )
-            )
+    label, count = Counter(dataset.train.labels).most_common(1)[0]
+    share = count / len(dataset.train)
+    if metric is None and share > SKEWED and isinstance(task, Classification):
+        metric = "balanced-accuracy"
+        options = {"class_weight": "balanced", **options}
+        notes.append(_skew_note(label, share, options["class_weight"] is not None))
     task = task.with_options(options, dataset.train)
     return (task if metric is None else task.with_metric(metric)), notes
 
 
-def _check_thresholds(task: Task, metric: str, dev: Examples, progress: Progress) -> None:
+def _skew_note(label: object, share: float, weighted: bool) -> str:
+    """Why classes count alike."""
+    loss = (
+        ", and the loss gives every class the same weight (the option `task.class_weight=null` "
+        "gives every row the same)"
+    )
+    return (
+        f"{share:.0%} of the train rows are of the class {label!r}, so that an accuracy of "
+        f"{100 * share:.0f} of 100 takes no model: the metric is balanced accuracy (the mean over "
+        "the classes of the share of their rows that is found; `metric` names another)"
+        f"{loss if weighted else ''}."
+    )
+
+
+def _check_thresholds(task: Task, metric: str, dataset: Dataset, progress: Progress) -> None:
     """Makes sure that thresholds can be tuned, and says so where dev is small for it.
 
     Raises:
         ConfigError: if they cannot.
     """
     task.check_thresholds(metric)
-    label, count = min(Counter(dev.labels).items(), key=lambda item: (item[1], str(item[0])))
+    dev, found = dataset.dev, Counter(dataset.dev.labels)
+    classes = sorted({str(label) for label in dataset.train.labels or ()})
+    count, label = min((found[label], label) for label in classes)
     if count < FEW_TO_TUNE:
         progress.warn(
             f"The threshold is tuned on {len(dev):,} dev rows, {count:,} of them {label!r}: with "
