@@ -114,7 +114,8 @@ class LinearModel:
 def fit_linear(features: Features, targets: NDArray[Any], task: Task, C: float) -> LinearModel:
     """Trains logistic regression on classes, ridge regression on scores.
 
-    Both are strictly convex: the answer depends on no seed.
+    Both are strictly convex: the answer depends on no seed. Rows count as `task.row_weights` says,
+    which for `class_weight=balanced` is scikit-learn's option of that name.
 
     Args:
         features: [N, F], sparse or dense. Columns without any entry are left out, which changes
@@ -180,9 +181,8 @@ def _fit_logistic(features: Features, targets: NDArray[Any], task: Task, C: floa
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return LogisticRegression(C=C, tol=TOLERANCE, max_iter=MAX_ITER).fit(
-            features[known], targets[known]
-        )
+        model = LogisticRegression(C=C, tol=TOLERANCE, max_iter=MAX_ITER)
+        return model.fit(features[known], targets[known], task.row_weights(targets[known]))
 
 
 def _fit_one_vs_rest(
@@ -294,11 +294,11 @@ def _ridge_losses(
 def _logistic_losses(
     features: NDArray[np.float32], targets: NDArray[np.int64], task: Task, folds: Sequence[Fold]
 ) -> list[float]:
-    """Log loss on held-out rows, summed, for each strength until it rises."""
+    """Log loss on held-out rows, weighted and summed, for each strength until it rises."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
-    columns = np.arange(features.shape[1])
+    columns, weights = np.arange(features.shape[1]), task.row_weights(targets)
     models = [
         LogisticRegression(tol=RANKING_TOLERANCE, max_iter=RANKING_MAX_ITER, warm_start=True)
         for _ in folds
@@ -309,9 +309,11 @@ def _logistic_losses(
         for model, (rows, held_out) in zip(models, folds, strict=True):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                model.set_params(C=strength).fit(features[rows], targets[rows])
+                own = None if weights is None else weights[rows]
+                model.set_params(C=strength).fit(features[rows], targets[rows], own)
             found = _linear_model(model, columns, task).predict(features[held_out])
-            loss -= float(found[np.arange(len(held_out)), targets[held_out]].sum())
+            logs = found[np.arange(len(held_out)), targets[held_out]]
+            loss -= float((logs if weights is None else logs * weights[held_out]).sum())
         losses.append(loss)
         if len(losses) > 1 and loss > losses[-2]:
             break

@@ -164,13 +164,14 @@ class Model(nn.Module):
         """Whether, over a frozen encoder, what trains is one linear layer on a vector per row.
 
         With the loss of classification (of several labels too) or regression that is a convex
-        problem.
+        problem, unless options of the task change the loss into one that only steps minimise.
         """
         return (
             self.mixing.scalar_mix is None
             and self.head.linear_layer() is not None
             and self.wants in ("pooled", "pooled-pair")
             and isinstance(self.task, Classification | MultiLabel | Regression)
+            and not self.task.gradient_only
         )
 
     def forward(self, batch: Batch, viewed: Viewed | None = None) -> Tensor:

@@ -1,5 +1,6 @@
 """Every encoder reaches another process whole: the same fingerprint, and the same states."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from totune.data.examples import Columns, Dataset
 from totune.encoders.loading import Loaded
 from totune.features import FeatureCache
 from totune.inputs.encoded import EncodingOptions
+from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.runs.context import Context
 from totune.runs.executors.transfer import Event, Snapshot
@@ -39,6 +41,7 @@ def context_of(name: str, cache: Path) -> Context:
         progress=Progress(),
         split_seed=3,
         batch_by_rule=True,
+        tune_threshold=True,
     )
 
 
@@ -68,3 +71,13 @@ def test_what_runs_share_arrives_whole(name: str, tmp_path: Path) -> None:
     assert (other.cache.root, other.cache.budget_bytes) == (tmp_path / "theirs", 10_000_000)
     assert (other.max_length, other.split_seed, other.precision) == (6, 3, "fp32")
     assert other.batch_by_rule
+    assert other.tune_threshold
+
+
+def test_a_worker_imports_the_function_that_a_person_named(tmp_path: Path) -> None:
+    name, file = "statistics:covariance", tmp_path / "snapshot.pt"
+    context = replace(context_of("bert", tmp_path), settings=TrainingSettings(name))
+    Snapshot(context, tmp_path / "theirs", 10_000_000).save(file)
+    assert name not in METRICS
+    Snapshot.load(file).restore(lambda _: None)
+    assert METRICS.pop(name)(np.array([1.0, 2.0, 4.0]), np.array([1.0, 2.0, 4.0])) == 7 / 3

@@ -52,6 +52,32 @@ def by_name(found: tuple[Ensemble, ...]) -> dict[str, Ensemble]:
     return {ensemble.name: ensemble for ensemble in found}
 
 
+def test_runs_with_tuned_thresholds_decide_by_their_mean():
+    def member(probabilities: list[float], threshold: float) -> dict[str, np.ndarray]:
+        second = np.array(probabilities)
+        return {
+            "predictions": (second >= threshold).astype(int),
+            "scores": np.stack([1 - second, second], axis=1),
+            "thresholds": np.array([threshold]),
+        }
+
+    members = [member([0.1, 0.3, 0.5], 0.2), member([0.1, 0.1, 0.1], 0.3)]
+    assert combine(members).tolist() == [0, 0, 1]  # means .1, .2 and .3; threshold .25
+
+
+def test_ensembles_are_scored_by_their_mean_probabilities(
+    ensemble_study: tuple[list[RunRecord], Arrays],
+):
+    records, arrays = ensemble_study
+    records = [replace(run, dev={"log-loss": run.dev["accuracy"]}) for run in records]
+    found = by_name(find_ensembles(records, arrays, ["log-loss"]))["lora x 2 seeds"]
+    own = [arrays[f"lora/{seed}"] for seed in (0, 1)]
+    mean = np.mean([each["scores"] for each in own], axis=0)
+    targets = own[0]["targets"]
+    assert found.test["log-loss"] == pytest.approx(METRICS["log-loss"](targets, mean))
+    assert found.gain["log-loss"] > 0  # an error that fell
+
+
 def test_every_strategy_and_the_best_three_make_an_ensemble(
     ensemble_study: tuple[list[RunRecord], Arrays],
 ):

@@ -6,10 +6,13 @@ from hypothesis import strategies as st
 from totune.errors import ConfigError
 from totune.metrics import METRICS, UNSEEN, get_metric
 
-CLASS_METRICS = ("accuracy", "f1", "matthews")
+CLASS_METRICS = (
+    *("accuracy", "f1", "matthews"),
+    *("balanced-accuracy", "macro-f1", "micro-f1", "weighted-f1"),
+)
 CORRELATIONS = ("pearson", "spearman")
 OF_ROWS = sorted(
-    name for name, metric in METRICS.items() if not (metric.per_word or metric.multi_label)
+    name for name, metric in METRICS.items() if not (metric.per_word or metric.of_probabilities) and name != "exact-match"
 )
 
 
@@ -78,7 +81,8 @@ def test_an_unknown_metric_gets_the_nearest_name():
 
 
 def test_the_sign_makes_every_score_better_when_higher():
-    assert {name: metric.sign for name, metric in METRICS.items() if metric.sign < 0} == {"mse": -1}
+    errors = {name for name, metric in METRICS.items() if metric.sign < 0}
+    assert errors == {"mse", "log-loss", "calibration-error"}
 
 
 classes = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)

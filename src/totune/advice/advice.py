@@ -38,7 +38,8 @@ class Advice:
         recommended: name of the strategy to use, or None.
         best: name of the strategy with the best mean, or None without a scored run.
         provisional: name of the recommended strategy, or of the one to use until the open ones are
-            settled, or None where all give a constant answer.
+            settled; where all give a constant answer on the test rows the best that has read
+            texts, or None.
         standings: summaries of all strategies, by name.
         comparisons: those of every other scored strategy with the best, by name.
         more_seeds: if undecided, number of further seeds per strategy that should decide, or None.

@@ -21,7 +21,8 @@ class Decision:
         strategies: the strategies that are compared, the one with the best mean first.
         provisional: the cheapest strategy known to keep up with the best, or the best itself: the
             recommended one, or what to use until the open ones are settled. Where none beats a
-            constant answer: the best that is no constant answer itself, or None.
+            constant answer: the best that is no constant answer itself on the test rows; of those
+            that all are the best that has read texts, whose probabilities still rank rows; or None.
         cheaper: number of strategies that are cheaper than the best and beat a constant answer.
         blockers: open comparisons of strategies that are cheaper still.
         undertrained: names of strategies beside `provisional` that might be better if they trained
@@ -82,7 +83,9 @@ def decide(
     more_seeds, test_rows = _needed(blockers)
     if best.strategy in constant:
         ranked = [best, *sorted(others, key=lambda other: found[other.strategy].difference)]
-        provisional = next((each for each in ranked if not each.is_constant), None)
+        trained = [each for each in ranked if each.degenerate]  # a constant by nature is no model
+        varied = [each for each in ranked if not each.is_constant]
+        provisional = next(iter(varied + trained), None)
     brief = tuple(sorted(set(undertrained) - {provisional.strategy if provisional else ""}))
     verdict: Verdict = "undecided" if blockers or brief else "recommended"
     if not others or best.strategy in constant:

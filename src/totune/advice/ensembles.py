@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from totune.advice.summary import Arrays, TestSet, find_test_set, finite, is_usable
-from totune.metrics import Metric, get_metric
+from totune.metrics import USUAL_THRESHOLD, Metric, get_metric
 from totune.runs.records import RunRecord
 
 MOST_STRATEGIES = 3
@@ -132,11 +132,13 @@ def _ensemble(
     test: TestSet,
     metrics: Sequence[Metric],
 ) -> Ensemble:
-    together = combine([arrays[run.fingerprint] for run in runs])
-    singles = [arrays[run.fingerprint]["predictions"] for run in runs]
-    scores = {m.name: m(test.targets, together, test.n_classes) for m in metrics}
+    members = [arrays[run.fingerprint] for run in runs]
+    together = {"predictions": combine(members)}
+    if all("scores" in member for member in members):
+        together["scores"] = _mean("scores", members)
+    scores = {m.name: m(test.targets, together[m.reads], test.n_classes) for m in metrics}
     alone = {
-        m.name: fmean(m(test.targets, single, test.n_classes) for single in singles)
+        m.name: fmean(m(test.targets, member[m.reads], test.n_classes) for member in members)
         for m in metrics
     }
     costs = [run.costs for run in runs]
@@ -156,13 +158,15 @@ def _ensemble(
 def combine(members: Sequence[RunArrays]) -> NDArray[Any]:
     """The joint predictions of several runs.
 
-    Classes are those of the highest mean probability, of several labels per row those with a mean
-    probability of at least 0.5; numbers are means. Of tags, which have no probabilities, each word
-    gets the one that most members give; a tie goes to the member that comes first.
+    Classes are those of the highest mean probability, or those that it puts beyond the mean
+    threshold where thresholds were tuned; so are several labels per row, with a threshold of 0.5
+    where none was tuned. Numbers are means. Of tags, which have no probabilities, each word gets
+    the one that most members give; a tie goes to the member that comes first.
 
     Args:
         members: the arrays of M runs, best dev score first: `predictions` [N] or [N, W], of classes
-            `scores` [N, C] too; of several labels `predictions` [N, C + 1] and `scores`.
+            `scores` [N, C] too, and `thresholds` [1] where they were tuned; of several labels
+            `predictions` [N, C + 1], `scores` [N, C], and `thresholds` [C] where tuned.
 
     Returns:
         Predictions [N], [N, W] or [N, C + 1].
@@ -174,10 +178,19 @@ def combine(members: Sequence[RunArrays]) -> NDArray[Any]:
         return np.asarray(np.take_along_axis(predictions, winner, axis=0)[0])
     if predictions.dtype.kind == "f":
         return np.asarray(predictions.mean(axis=0, dtype=np.float64))
-    scores = np.stack([member["scores"] for member in members])  # [M, N, C]
-    mean = scores.mean(axis=0, dtype=np.float64)
+    scores = _mean("scores", members)  # [N, C]
+    tuned = all("thresholds" in member for member in members)
+    thresholds = _mean("thresholds", members) if tuned else np.array([USUAL_THRESHOLD])
     if predictions.ndim == 3:
         joint: NDArray[Any] = np.zeros_like(predictions[0])
-        joint[:, :-1] = mean >= 0.5
+        joint[:, :-1] = scores >= thresholds
         return joint
-    return np.asarray(mean.argmax(axis=1))
+    if tuned:  # of the second of two classes
+        return np.asarray(scores[:, 1] >= thresholds[0], dtype=np.int64)
+    return np.asarray(scores.argmax(axis=1))
+
+
+def _mean(name: str, members: Sequence[RunArrays]) -> NDArray[np.float64]:
+    """The mean of one array over the members."""
+    found = np.stack([member[name] for member in members])
+    return np.asarray(found.mean(axis=0, dtype=np.float64))

@@ -53,7 +53,7 @@ def screen(
     """
     floor = max(
         metric.sign * metric(test.targets, answer, test.n_classes)
-        for answer in _constant_answers(test.targets, metric)
+        for answer in _constant_answers(test, metric)
     )
     scores = {each.strategy: metric.sign * each.score.mean for each in strategies}
     constant = {name for name, score in scores.items() if score <= floor + _ROUNDING}
@@ -62,11 +62,19 @@ def screen(
     return Screening(floor, constant, find_undertrained(strategies, weak | constant, metric))
 
 
-def _constant_answers(targets: NDArray[Any], metric: Metric) -> Iterator[NDArray[Any]]:
-    """Answers that ignore the text: each class, sets of labels, or the mean target."""
-    if metric.multi_label:
+def _constant_answers(test: TestSet, metric: Metric) -> Iterator[NDArray[Any]]:
+    """Answers that ignore the text: each class, sets of labels, or the mean target.
+
+    Of probabilities: the shares of the classes.
+    """
+    targets = test.targets
+    if metric.multi_label and targets.ndim == 2:
         for answer in constant_answers(targets):
             yield np.broadcast_to(answer, targets.shape)
+        return
+    if metric.of_probabilities:
+        shares = np.bincount(np.maximum(targets, 0), minlength=test.n_classes or 0) / len(targets)
+        yield np.tile(shares, (len(targets), 1))
         return
     if targets.dtype.kind not in "iu":
         yield np.full(len(targets), targets.mean())

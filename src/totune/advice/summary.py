@@ -49,7 +49,8 @@ class StrategySummary:
         strategy: name that it is compared under.
         records: all its runs, by seed.
         usable: the runs that count, see `is_usable`.
-        predictions: of the usable runs on the test rows, [S, N] or [S, N, W].
+        predictions: of the usable runs on the test rows, [S, N] or [S, N, W]; class probabilities
+            [S, N, C] where the metric is of those.
         scores: test scores of the usable runs in the study's metric, [S].
         score: their mean, their standard deviation, and the 95% interval of the mean over seeds on
             this test set, from variances that all strategies inform
@@ -164,7 +165,10 @@ class StrategySummary:
 
 
 def summarize(
-    records: Sequence[RunRecord], names: Sequence[str] = (), arrays: Arrays | None = None
+    records: Sequence[RunRecord],
+    names: Sequence[str] = (),
+    arrays: Arrays | None = None,
+    read: str = "predictions",
 ) -> list[StrategySummary]:
     """Groups runs by strategy; scores are added by `score_strategies`.
 
@@ -173,6 +177,7 @@ def summarize(
         names: strategies in the order wanted, each with a summary even if it has no run; those
             found only in records follow, by name.
         arrays: the predictions of all runs; None where records alone are read.
+        read: which of their arrays is scored: "predictions", or "scores", the probabilities.
     """
     runs: dict[str, list[RunRecord]] = {name: [] for name in names}
     for record in sorted(records, key=lambda run: (run.strategy, run.seed, run.fingerprint)):
@@ -182,7 +187,7 @@ def summarize(
         usable = tuple(run for run in found if is_usable(run, arrays))
         summary = StrategySummary(name, tuple(found), usable)
         if arrays is not None and usable:
-            predictions = np.stack([arrays[run.fingerprint]["predictions"] for run in usable])
+            predictions = np.stack([arrays[run.fingerprint][read] for run in usable])
             summary = replace(summary, predictions=predictions)
         summaries.append(summary)
     return summaries
@@ -226,7 +231,7 @@ def score_strategies(
         test: the test set.
         metric: the one that strategies are compared in.
     """
-    summaries = summarize(records, arrays=arrays)
+    summaries = summarize(records, arrays=arrays, read=metric.reads)
     scored = [
         replace(
             each,

@@ -62,7 +62,10 @@ def headline(decision: Decision, basis: Basis) -> str:
     """Which strategy to use, how good it is, and what would settle an open case."""
     choice, best, limit = decision.provisional, decision.best, basis.limit
     if decision.verdict == "none" or choice is None:
-        return _no_verdict(best, alone=len(decision.strategies) == 1, basis=basis)
+        text = _no_verdict(best, alone=len(decision.strategies) == 1, basis=basis)
+        if choice is not None and choice.is_constant:
+            text += f" {choice.strategy} is kept: its probabilities may still rank texts."
+        return text
     right = score(choice.score.mean, basis.metric)
     if decision.verdict == "undecided":
         sentences = [f"Use {choice.strategy} for now ({right}); not yet certain."]
@@ -249,7 +252,7 @@ def caveats(
     rows, seeds = len(targets), min(each.seeds for each in decision.strategies)
     classes = targets.dtype.kind in "iu" and not metric.per_word
     unseen = int((targets < 0).sum()) if classes else 0
-    if metric.multi_label:
+    if metric.multi_label and targets.ndim == 2:
         unseen = int((targets[:, -1] > 0).sum())
     lines = lost(summaries)
     if seeds < FEW_SEEDS:

@@ -140,9 +140,8 @@ def _fill(
 def _score(outputs: np.ndarray, split: "Split", trained: AblationModel) -> float | None:
     """The deciding metric; None if it is not a number."""
     task = trained.model.task
-    predictions = task.predictions(outputs, split.units.counts)
     assert split.targets is not None, "checked before"
-    return finite(task.evaluate(split.targets, predictions)[trained.metric])
+    return finite(task.measure(split.targets, outputs, split.units.counts)[trained.metric])
 
 
 def _rows(trained: AblationModel, scores: SpanScores) -> Iterator[dict[str, Any]]:

@@ -226,8 +226,9 @@ def _scored(name: str, context: "Context") -> float:
     baseline = BASELINES.create(name)
     data, task = context.dataset, context.task
     fitted = baseline.fit(data.train, task.targets(data.train.labels or ()), task, 0, None)
-    predictions = task.predictions(fitted.outputs(data.dev), data.dev.counts)
-    return task.evaluate(task.targets(data.dev.labels or ()), predictions)[context.settings.metric]
+    dev = task.targets(data.dev.labels or ())
+    scores = task.measure(dev, fitted.outputs(data.dev), data.dev.counts)
+    return scores[context.settings.metric]
 
 
 def _command(words: Sequence[str], chances: Mapping[Family, Chance], context: "Context") -> str:

@@ -208,7 +208,7 @@ def _gain(
     from totune.statistics import paired_bootstrap
 
     one, other = (
-        np.stack([arrays["predictions"] for _, arrays in runs[label]]) for label in (untuned, tuned)
+        np.stack([arrays[metric.reads] for _, arrays in runs[label]]) for label in (untuned, tuned)
     )
     arrays = runs[tuned][0][1]
     classes = arrays["scores"].shape[-1] if "scores" in arrays else None

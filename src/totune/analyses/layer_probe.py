@@ -52,7 +52,8 @@ class LayerProbe(Analysis[HiddenStates]):
 
     Logistic regression, or ridge regression for scores, on the hidden states of a block, pooled
     over the tokens of the text or texts and standardised (Peters et al. 2019, section 5). The
-    penalty is chosen by cross-validation inside train, by the study's metric, from C = 0.0001,
+    penalty is chosen by cross-validation inside train, by the study's metric (of one of
+    probabilities by balanced accuracy), from C = 0.0001,
     0.001, ... 1. The control is the same probe with labels permuted, on train and on dev, and a
     probe's selectivity is what it scores above that (Hewitt and Liang 2019; they give every word a
     fixed random label, and since texts do not repeat, here every row draws one).
@@ -85,6 +86,8 @@ class LayerProbe(Analysis[HiddenStates]):
             DataError: if labels or hidden states leave nothing to probe.
         """
         task, metric, blocks = inputs.task, inputs.context.settings.metric, inputs.depth + 1
+        if get_metric(metric).of_probabilities:  # a probe gives decisions alone
+            metric = "balanced-accuracy"
         every, dev = inputs.targets("train"), inputs.targets("dev")
         train, _ = sample_rows(every, task, self.max_train_rows, self.seed)
         if len(train) < len(every):

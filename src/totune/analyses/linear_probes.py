@@ -115,7 +115,8 @@ class Prober:
         for strength in STRENGTHS:
             model.set_params(**self._penalty(strength))
             predictions = model.fit(train, self.targets[rows]).predict(features[held_out])
-            scores.append(self.task.evaluate(self.targets[held_out], predictions)[self.metric])
+            metric, classes = get_metric(self.metric), self.task.outputs
+            scores.append(metric(self.targets[held_out], predictions, classes))
         return scores
 
     def _new(self, strength: float) -> Any:

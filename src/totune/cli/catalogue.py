@@ -124,9 +124,14 @@ def find_registry(kind: str) -> Registry[Any]:
 
 
 def describe(kind: str, name: str, member: type) -> CatalogueEntry:
-    """A member as data, from its dataclass fields and the docstrings of its class and bases."""
+    """A member as data, from its dataclass fields and the docstrings of its class and bases.
+
+    Fields of a task are its label space too; it says which of them are options.
+    """
+    settable = getattr(member, "options", None) if kind == "tasks" else None
+    options = [one for one in _options(member) if settable is None or one.name in settable]
     suits = _suits(getattr(member, "wants", ()), getattr(member, "tasks", ()))
-    return CatalogueEntry(kind, name, _summary(member), tuple(_options(member)), suits)
+    return CatalogueEntry(kind, name, _summary(member), tuple(options), suits)
 
 
 def _suits(wants: Sequence[str], tasks: Sequence[str]) -> tuple[str, ...]:
@@ -245,7 +250,11 @@ def _outline(
             name = ast.unparse(line.target)
             if name in ("wants", "tasks") and line.value is not None:
                 said[name] = ast.literal_eval(line.value)
-            if is_dataclass and not ast.unparse(line.annotation).startswith("ClassVar"):
+            is_option = not ast.unparse(line.annotation).startswith("ClassVar")
+            if is_dataclass and is_option:
                 options[name] = None
+            if name == "options" and not is_option and line.value is not None:  # of a task
+                said[name] = ast.literal_eval(line.value)
     first = summary.partition("\n\n")[0].replace("\n", " ")
-    return first, _suits(said.get("wants", ()), said.get("tasks", ())), tuple(options)
+    suits = _suits(said.get("wants", ()), said.get("tasks", ()))
+    return first, suits, said.get("options", tuple(options))

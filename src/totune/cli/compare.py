@@ -65,6 +65,11 @@ COMPARE_EXAMPLES = examples(
         "More seeds later: the same command runs only what is missing.",
         "totune compare reviews.csv --seeds 10 --out studies/reviews",
     ),
+    (
+        "Skewed classes: weights in the loss, a threshold tuned on dev, the mean F1 of classes:",
+        "totune compare reviews.csv --metric macro-f1 --set task.class_weight=balanced "
+        "--tune-threshold",
+    ),
 )
 
 
@@ -160,11 +165,22 @@ REPORT_EXAMPLES = examples(("After copying or updating a study:", "totune report
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A study's folder.")],
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION",
+            help="Your own function that the study was compared on: named here, its code runs.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Rebuild report.html and report.md from a study's records; nothing is trained."""
+    from totune.metrics import load_metric
     from totune.study.study import Study
 
+    if metric is not None:
+        load_metric(metric)
     study = Study(folder)
     study.report()
     if json:

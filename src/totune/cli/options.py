@@ -165,7 +165,8 @@ _SET = option(
     "set",
     list[str] | None,
     TRAINING,
-    "Any other option, as NAME=VALUE, STRATEGY.NAME=VALUE or head.NAME=VALUE; repeatable.",
+    "Any other option, as NAME=VALUE, STRATEGY.NAME=VALUE, head.NAME=VALUE or, of the loss, "
+    "task.NAME=VALUE; repeatable.",
     metavar="NAME=VALUE",
 )
 _SEARCH = option(

@@ -83,10 +83,11 @@ def show_metrics(metrics: Mapping[str, Mapping[str, float]]) -> None:
     Those of single types ("f1:PER"), which can be many, get a row each in a table of their own; of
     labels with their support ("support:joy") a row for each label.
     """
+    from totune.metrics import METRICS
     from totune.report.formatting import metric_label, score
 
     names = list(dict.fromkeys(name for values in metrics.values() for name in values))
-    overall = [name for name in names if ":" not in name]
+    overall = [name for name in names if ":" not in name or name in METRICS]
     show_table(
         ("", *map(metric_label, overall)),
         [
@@ -94,7 +95,7 @@ def show_metrics(metrics: Mapping[str, Mapping[str, float]]) -> None:
             for split, values in metrics.items()
         ],
     )
-    of_types = [name for name in names if ":" in name]
+    of_types = [name for name in names if name not in overall]
     if any(name.startswith("support:") for name in of_types):
         typer.echo()
         return _show_label_scores(metrics, of_types)

@@ -18,7 +18,9 @@ from totune.text import counted
 MOST_HASHES = 100_000  # of a split's texts that are kept: 0.8 MB beside any model
 _HASH_BYTES = 8  # two different texts have the same hash in 1 of 2^64 cases
 FEW_ROWS = 5  # a class with fewer rows in train can hardly be learnt
+RARE_ROWS, RARE_SHARE = 50, 0.1  # fewer, and at most this share of the most frequent class: rare
 _SHOWN = 5
+_MANY = 10  # classes that are all shown with their counts
 _LEAKS: tuple[tuple[SplitName, SplitName], ...] = (
     ("dev", "train"),
     ("test", "train"),
@@ -44,8 +46,20 @@ def audit(parts: Mapping[SplitName, Examples], task: TaskName, source: str) -> l
         return [*_repeated_sentences(parts), *_unseen_tags(parts), *_untagged(parts)]
     warnings = [*_repeats(parts), *_contradictions(parts)]
     if task == "classification":
-        warnings += [*_unseen(parts), *_rare(parts["train"])]
+        warnings += [*_unseen(parts), *_rare(parts)]
     return warnings
+
+
+def count_classes(train: Examples) -> str:
+    """A sentence with the classes and how many rows of train each has, the most frequent first."""
+    found = Counter(train.labels)
+    counts = sorted(found.items(), key=lambda item: (-item[1], str(item[0])))
+    shown = ", ".join(f"{label!r} {count:,}" for label, count in counts[:_MANY])
+    rest = [count for _, count in counts[_MANY:]]
+    if rest:
+        rows = f"{rest[-1]:,} to {rest[0]:,}" if rest[-1] < rest[0] else f"{rest[0]:,}"
+        shown += f" and {len(rest):,} more of {rows} rows each"
+    return f"{len(counts):,} classes (train rows): {shown}."
 
 
 def text_key(row: Iterable[str]) -> Key:
@@ -153,15 +167,38 @@ def _unseen(parts: Mapping[SplitName, Examples]) -> list[str]:
     return warnings
 
 
-def _rare(train: Examples) -> list[str]:
-    counts = Counter(name for label in train.labels or () for name in classes_of(label))
-    rare = Counter({label: count for label, count in counts.items() if count < FEW_ROWS})
-    if not rare:
-        return []
-    noun = "class has" if len(rare) == 1 else "classes have"
-    if any(isinstance(label, tuple) for label in train.labels or ()):
-        noun = noun.replace("classes", "labels").replace("class", "label")
-    return [f"{len(rare):,} {noun} fewer than {FEW_ROWS} train rows ({name_classes(rare)})."]
+def _rare(parts: Mapping[SplitName, Examples]) -> list[str]:
+    counts = _class_counts(parts["train"])
+    kind = "class"
+    if any(isinstance(label, tuple) for label in parts["train"].labels or ()):
+        kind = "label"
+    few = Counter({label: count for label, count in counts.items() if count < FEW_ROWS})
+    warnings = []
+    if few:
+        has = "has" if len(few) == 1 else "have"
+        warnings.append(
+            f"{counted(len(few), kind)} {has} fewer than {FEW_ROWS} train rows ({name_classes(few)})."
+        )
+    most, rows = counts.most_common(1)[0]
+    limit = min(RARE_ROWS, RARE_SHARE * rows + 1)
+    rare = [label for label, count in counts.items() if FEW_ROWS <= count < limit]
+    if rare:
+        be = "is" if len(rare) == 1 else "are"
+        of_splits = {name: _class_counts(split) for name, split in parts.items()}
+        told = "; ".join(
+            f"{name} {name_classes({label: found[label] for label in rare})}"
+            for name, found in of_splits.items()
+        )
+        warnings.append(
+            f"{counted(len(rare), kind)} {be} rare, with fewer than {RARE_ROWS} train rows and at most "
+            f"{RARE_SHARE:.0%} of the {rows:,} of {most!r} ({told}): what is said of "
+            f"{'it' if len(rare) == 1 else 'them'} rests on few rows."
+        )
+    return warnings
+
+
+def _class_counts(split: Examples) -> Counter[str | float]:
+    return Counter(name for label in split.labels or () for name in classes_of(label))
 
 
 def name_classes(counts: Mapping[Label, int] | Mapping[str | float, int]) -> str:

@@ -14,6 +14,7 @@ from totune.data.tables import Cell, Remarks, SourceTable, class_name, read_tags
 from totune.errors import DataError
 from totune.text import counted
 
+MISSING_WORDS = frozenset("nan none null n/a na <na>".split())  # how programs write no value
 MAX_CHARACTERS = 100_000  # of one text; no encoder here reads more than a fraction of it
 _CUT = f"cut to the first {MAX_CHARACTERS:,} characters"
 
@@ -45,6 +46,7 @@ def extract(table: SourceTable, columns: Columns, remarks: Remarks) -> Examples:
         *left_out(table, empty, f"row without {_text_names(columns)}"),
         *left_out(table, [] if blank else unlabelled, f"row without a usable {columns.label!r}"),
         *left_out(table, sorted(long | long_pairs), "text", _CUT),
+        *(_ask_about_missing(table, labels) if columns.task == "classification" else ()),
     ]
     dropped = without_text | set(unlabelled)
     kept = [i for i in range(len(table)) if i not in dropped]
@@ -70,6 +72,20 @@ def nothing_left(table: SourceTable, left: Remarks) -> DataError:
     return DataError(
         f"{table.source} holds no usable row. " + " ".join([*left.notes, *left.warnings])
     )
+
+
+def _ask_about_missing(table: SourceTable, labels: Sequence[Label | None]) -> list[str]:
+    """Asks about labels that say in a word that there is none."""
+    places: dict[str, list[int]] = {}
+    for at, label in enumerate(labels):
+        if isinstance(label, str) and label.lower() in MISSING_WORDS:
+            places.setdefault(label, []).append(at)
+    return [
+        f"{table.source}: the label of {counted(len(at), 'row')} is the word {label!r} "
+        f"({table.place(at)}), which is read as a class. If it means that there is no label, empty "
+        "these cells, and the rows are left out; if it is a class, a name of its own says so."
+        for label, at in places.items()
+    ]
 
 
 def clean_text(cell: Cell) -> tuple[str, bool]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import get_args
 
-from totune.data.audit import audit
+from totune.data.audit import audit, count_classes
 from totune.data.columns import find_columns
 from totune.data.examples import (
     SPLIT_ALIASES,
@@ -88,6 +88,8 @@ def load_dataset(
     if columns.task == "multi-label":
         remarks.notes.append(describe_label_sets(splits["train"]))
     remarks.warnings += audit(splits, columns.task, train.source)
+    if columns.task == "classification":
+        remarks.notes.append(count_classes(splits["train"]))
     origin = {
         str(split): tables[split].source
         if split in parts

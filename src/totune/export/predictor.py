@@ -112,14 +112,14 @@ class Predictor:
         """
         if examples.labels is None:
             raise DataError("these rows have no labels to compare with; name them with `label`.")
-        predictions = self.task.predictions(self.outputs(examples), examples.counts)
-        if positive_label is None:
-            targets = self.task.targets(examples.labels)
-            scores = self.task.evaluate(targets, predictions)
-            return scores | self.task.label_scores(targets, predictions)
-        task = self.task.with_positive(positive_label)
-        predicted = task.targets(self.task.decode(predictions))
-        return task.evaluate(task.targets(examples.labels), predicted)
+        outputs, task = self.outputs(examples), self.task
+        if positive_label is not None:
+            task = task.with_positive(positive_label)
+            same = task.positive == self.task.positive
+            outputs = outputs if same else outputs[:, ::-1]  # as the classes are ordered now
+        targets = task.targets(examples.labels)
+        found = task.measure(targets, outputs, examples.counts)
+        return found | task.label_scores(targets, task.predictions(outputs, examples.counts))
 
     def cautions(self, examples: Examples) -> list[str]:
         """What may spoil the scores of `evaluate` on labelled rows, one sentence each."""

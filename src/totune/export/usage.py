@@ -22,22 +22,40 @@ def who_loads(folder: Path) -> list[str]:
     """
     with refusing_damage(folder):
         about = read_json(folder, DESCRIPTION)
-        if about["kind"] == "baseline":
-            return _only_totune(folder, "transformers has no class for a baseline")
-        if about["kind"] == "adapter":
-            return _adapter(folder, about)
-        pipeline = _PIPELINES.get(about["transformers_class"])
-        if pipeline is None:
-            return _head_of_ours(folder, str(about["transformers_note"]))
-        call = f'"{pipeline}", {_quoted(folder)}'
-        if pipeline == "token-classification":
-            return [
-                f"transformers loads it too: pipeline({call}); a word's tag is that of its first "
-                "word piece."
-            ]
-        pairs = ', for pairs as {"text": ..., "text_pair": ...}' if about.get("pairs") else ""
-        length = f"truncation=True, max_length={about['max_length']}"
-        return [f"transformers loads it too: pipeline({call}, {length}){pairs}"]
+        return [*_loaders(folder, about), *_tuned(about)]
+
+
+def _loaders(folder: Path, about: Mapping[str, Any]) -> list[str]:
+    if about["kind"] == "baseline":
+        return _only_totune(folder, "transformers has no class for a baseline")
+    if about["kind"] == "adapter":
+        return _adapter(folder, about)
+    pipeline = _PIPELINES.get(about["transformers_class"])
+    if pipeline is None:
+        return _head_of_ours(folder, str(about["transformers_note"]))
+    call = f'"{pipeline}", {_quoted(folder)}'
+    if pipeline == "token-classification":
+        return [
+            f"transformers loads it too: pipeline({call}); a word's tag is that of its first word "
+            "piece."
+        ]
+    pairs = ', for pairs as {"text": ..., "text_pair": ...}' if about.get("pairs") else ""
+    length = f"truncation=True, max_length={about['max_length']}"
+    return [f"transformers loads it too: pipeline({call}, {length}){pairs}"]
+
+
+def _tuned(about: Mapping[str, Any]) -> list[str]:
+    """Where probabilities become decisions, if that was tuned; other libraries do not know it."""
+    task = about.get("task", {})
+    thresholds = task.get("thresholds")
+    if not thresholds:
+        return []
+    labels = task["labels"][-len(thresholds) :]  # of two classes the second
+    told = ", ".join(
+        f"{label!r} from a probability of {threshold:.3g} on"
+        for label, threshold in zip(labels, thresholds, strict=True)
+    )
+    return [f"Tuned on dev, it predicts {told}; only totune knows that."]
 
 
 def _only_totune(folder: Path, reason: str) -> list[str]:

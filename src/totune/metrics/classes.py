@@ -34,13 +34,41 @@ def f1(targets: Array, predictions: Array, n_classes: int) -> Scorer:
     return scores
 
 
+def macro_f1(targets: Array, predictions: Array, n_classes: int) -> Scorer:
+    """The mean F1 over the classes that are a target or a prediction."""
+    counter = _counter(targets, predictions, n_classes)
+    return lambda weights: mean_f1(*counter(weights))
+
+
+def weighted_f1(targets: Array, predictions: Array, n_classes: int) -> Scorer:
+    """The mean F1 over the classes, each by its share of the targets."""
+    counter = _counter(targets, predictions, n_classes)
+
+    def scores(weights: Floats) -> Floats:
+        hits, predicted, actual = counter(weights)
+        each = 2 * hits / np.maximum(predicted + actual, 1)  # [S, C, R]
+        return np.asarray((each * actual).sum(axis=1) / weights.sum(axis=1))
+
+    return scores
+
+
+def balanced_accuracy(targets: Array, predictions: Array, n_classes: int) -> Scorer:
+    """The mean over the classes of the targets of how many of their rows are found."""
+    counter = _counter(targets, predictions, n_classes)
+
+    def scores(weights: Floats) -> Floats:
+        hits, _, actual = counter(weights)
+        return np.asarray((hits / np.maximum(actual, 1)).sum(axis=1) / (actual > 0).sum(axis=0))
+
+    return scores
+
+
 def matthews(targets: Array, predictions: Array, n_classes: int) -> Scorer:
     """Matthews correlation, R_K for several classes (Gorodkin 2004).
 
     It is 0 where targets or predictions are constant (the formula there is 0 / 0).
     """
-    n = size_of(targets, predictions, n_classes)
-    counter = class_counter(targets, predictions, n, np.arange(len(targets)))
+    counter = _counter(targets, predictions, n_classes)
 
     def scores(weights: Floats) -> Floats:
         hits, predicted, actual = counter(weights)
@@ -63,6 +91,12 @@ def mean_f1(hits: Floats, predicted: Floats, actual: Floats) -> Floats:
 def size_of(targets: Array, predictions: Array, n_classes: int) -> int:
     """How many classes there are: as many as said, at least two, and more if more are used."""
     return int(max(2, n_classes, targets.max() + 1, predictions.max() + 1))
+
+
+def _counter(targets: Array, predictions: Array, n_classes: int) -> Counter:
+    """The counter of one class per row."""
+    n = size_of(targets, predictions, n_classes)
+    return class_counter(targets, predictions, n, np.arange(len(targets)))
 
 
 def class_counter(targets: Array, predictions: Array, n: int, rows: Array) -> Counter:

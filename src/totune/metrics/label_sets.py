@@ -2,16 +2,19 @@
 
 Targets are [N, C + 1], predictions [S, N, C + 1]: whether each of C labels applies, and last how
 many labels of the row training never saw. No prediction has any of these, so each is one that was
-missed, and together they count as one more label.
+missed, and together they count as one more label. The F1s take one class per row too, targets [N].
 """
 
 import numpy as np
 
+from totune.metrics import classes
 from totune.metrics.metric import Array, Floats, Scorer, product, ratio
 
 
 def micro_f1(targets: Array, predictions: Array, n_classes: int) -> Scorer:
     """F1 of all decisions together, whichever label they are about."""
+    if targets.ndim == 1:
+        return classes.accuracy(targets, predictions, n_classes)
     hits = (predictions * targets).sum(axis=2).astype(np.float64)  # [S, N]
     given = predictions.sum(axis=2) + targets.sum(axis=1).astype(np.float64)
     return lambda weights: ratio(2 * product(hits, weights), product(given, weights))
@@ -19,6 +22,8 @@ def micro_f1(targets: Array, predictions: Array, n_classes: int) -> Scorer:
 
 def macro_f1(targets: Array, predictions: Array, n_classes: int) -> Scorer:
     """The mean F1 over the labels that are a target or a prediction of any row."""
+    if targets.ndim == 1:
+        return classes.macro_f1(targets, predictions, n_classes)
     hits = (predictions * targets).astype(np.float64)  # [S, N, C + 1]
     given = (predictions + targets).astype(np.float64)
 

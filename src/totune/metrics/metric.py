@@ -8,6 +8,9 @@ score in a test can never differ.
 Class metrics take class indices. A target below 0 (`UNSEEN`) is a label that training never saw:
 no prediction can match it, and it counts as one more class.
 
+Some metrics score class probabilities [N, C] in place of predictions: how rows are ranked, or how
+sure a prediction is.
+
 Where words are tagged a row is a sentence, its words stand in one row of an array [N, W], and the
 rest of the row is `PADDING`. A tag that training never saw has a code of its own there, above those
 of the label space. Where rows have several labels they are matrices, see
@@ -25,7 +28,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Scorer = Callable[[Floats], Floats]  # weights [R, N] -> scores [S, R]
-# targets [N] or [N, W], predictions [S, N] or [S, N, W], number of classes
+# targets [N] or [N, W]; predictions [S, N] or [S, N, W], or probabilities [S, N, C]; classes
 Rule = Callable[[Array, Array, int], Scorer]
 
 UNSEEN = -100
@@ -43,8 +46,12 @@ class Metric:
         unit: "points" where a score is bounded by 1 and told times 100; otherwise what one unit
             of the score is.
         per_word: whether every word of a row has a target of its own, in arrays [N, W].
-        multi_label: whether rows have any number of labels, in arrays [N, C + 1].
+        multi_label: whether rows may have any number of labels, in arrays [N, C + 1].
         lowest: the smallest score there is: 0, or -1 for correlations.
+        of_probabilities: whether it scores class probabilities [N, C] in place of predictions.
+        meaning: what it is, where its name does not say so to everyone; ends a sentence.
+        resamples: of a bootstrap; fewer where each costs a call of a person's function.
+        code: hash of the source of a person's function; empty of our own.
     """
 
     name: str
@@ -54,11 +61,20 @@ class Metric:
     per_word: bool = False
     lowest: float = 0.0
     multi_label: bool = False
+    of_probabilities: bool = False
+    meaning: str = ""
+    resamples: int = 1000
+    code: str = ""
 
     @property
     def scale(self) -> tuple[float, float]:
         """The smallest and the largest score there is."""
         return self.lowest, 1.0 if self.unit == "points" else math.inf
+
+    @property
+    def reads(self) -> str:
+        """Which of a run's arrays it scores."""
+        return "scores" if self.of_probabilities else "predictions"
 
     @property
     def sign(self) -> int:
@@ -89,7 +105,7 @@ class Metric:
 
         Args:
             targets: class indices (below 0: never seen in training), numbers, or codes of tags.
-            predictions: the same.
+            predictions: the same; or class probabilities, [N, C].
             n_classes: the size of the label space; read from the data if None.
 
         Returns:
@@ -108,7 +124,7 @@ class Metric:
 
         Args:
             targets: [N] or [N, W].
-            predictions: [S, N] or [S, N, W], one per seed.
+            predictions: [S, N] or [S, N, W], one per seed; or class probabilities, [S, N, C].
             weights: [R, N], how often each row is in each resample.
             n_classes: the size of the label space; read from the data if None.
 
@@ -126,7 +142,7 @@ class Metric:
         self._check(targets, predictions)
         flat = predictions.reshape(len(predictions), -1)
         finite: Array = np.asarray(np.isfinite(flat).all(axis=1))  # [S]
-        kept = finite.reshape(-1, *[1] * targets.ndim)
+        kept = finite.reshape(-1, *[1] * (predictions.ndim - 1))
         clean = np.where(kept, predictions, 0).astype(predictions.dtype)
         rule = self.rule(targets, clean, n_classes or 0)
 
@@ -139,14 +155,18 @@ class Metric:
         return scores
 
     def _check(self, targets: Array, predictions: Array) -> None:
-        if targets.shape != predictions.shape[1:] or not len(targets):
+        columns = int(self.of_probabilities)
+        if predictions.ndim != 1 + targets.ndim + columns:
+            wanted = "class probabilities [N, C]" if columns else "one prediction per target"
+            raise ValueError(f"{self.name} takes {wanted}, got shape {predictions.shape[1:]}")
+        if targets.shape != predictions.shape[1 : 1 + targets.ndim] or not len(targets):
             raise ValueError(
                 f"{self.name} needs as many predictions as targets, got {predictions.shape[1:]} "
                 f"for {targets.shape}"
             )
-        if targets.ndim != 1 + (self.per_word or self.multi_label):
+        wanted_axes = (2,) if self.per_word else (1, 2) if self.multi_label else (1,)
+        if targets.ndim not in wanted_axes:
             kind = "a row per sentence" if self.per_word else "one target per row"
-            kind = "a row of labels per text" if self.multi_label else kind
             raise ValueError(f"{self.name} takes {kind}, got targets of shape {targets.shape}")
         if self.per_word and ((targets == PADDING) != (predictions == PADDING)).any():
             raise ValueError(f"{self.name} needs sentences of the same words on both sides")

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from totune.advice import Advice, Comparison, Ensemble, StrategySummary
+from totune.metrics import METRICS
 from totune.report import formatting
 from totune.report.groups import best_first, by_strategy, summaries, unit_of
 from totune.report.table import Cell, Column, Row, Table, number, word
@@ -67,6 +68,20 @@ def _comparison_notes(info: StudyInfo, advice: Advice) -> tuple[str, ...]:
 
 
 def _averaged(info: StudyInfo) -> str:
+    """What the deciding metric is, where its name does not say so, and whose F1 an F1 is."""
+    known = METRICS.get(info.metric)
+    meaning = ""
+    if known is not None and known.meaning:
+        meaning = f" {formatting.metric_label(info.metric)} is {known.meaning}."
+    if info.settings.get("tune_threshold"):
+        meaning += (
+            " Each run decides by the threshold that scored best on dev (in the table of every "
+            "run), so its dev score is too high; test rows have no part in it."
+        )
+    return meaning + _of_classes(info)
+
+
+def _of_classes(info: StudyInfo) -> str:
     """Of whose F1 an F1 of classes is told."""
     labels: Sequence[str] = (info.data.get("task") or {}).get("labels") or []
     if "f1" in info.metrics and len(labels) == 2:

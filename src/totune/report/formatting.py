@@ -12,6 +12,14 @@ MISSING = "–"
 _NAMES = {
     "f1": "F1",
     "matthews": "Matthews correlation",
+    "balanced-accuracy": "balanced accuracy",
+    "macro-f1": "macro F1",
+    "micro-f1": "micro F1",
+    "weighted-f1": "weighted F1",
+    "roc-auc": "ROC AUC",
+    "pr-auc": "PR AUC",
+    "log-loss": "log loss",
+    "calibration-error": "calibration error",
     "pearson": "Pearson correlation",
     "spearman": "Spearman correlation",
     "mse": "mean squared error",
@@ -30,15 +38,19 @@ _OF_LABELS = ("precision", "recall")  # of each of several labels, "precision:jo
 def is_bounded(metric: str) -> bool:
     """Whether a metric is shown as points (x 100); one that nobody knows keeps its own scale."""
     name = metric.partition(":")[0]
-    known = METRICS.get(name)
-    return name in _OF_LABELS or (known is not None and known.unit == "points")
+    if name in _OF_LABELS:
+        return True
+    known = METRICS.get(metric, METRICS.get(name))
+    return known is not None and known.unit == "points"
 
 
 def metric_name(metric: str) -> str:
     """What a metric is called in a sentence: "accuracy", "F1", "Pearson correlation".
 
-    One of a single type of spans, "f1:PER", is "F1 of PER".
+    One of a single type of spans, "f1:PER", is "F1 of PER"; a person's own is as they wrote it.
     """
+    if metric in METRICS and ":" in metric:
+        return metric
     name, _, part = metric.partition(":")
     told = _NAMES.get(name, name.replace("_", " "))
     return f"{told} of {part}" if part else told
@@ -47,7 +59,7 @@ def metric_name(metric: str) -> str:
 def metric_label(metric: str) -> str:
     """What a metric is called in a heading: "Accuracy", "F1", "Pearson correlation"."""
     name = metric_name(metric)
-    return name[:1].upper() + name[1:]
+    return name if name == metric and ":" in name else name[:1].upper() + name[1:]
 
 
 def _known(value: float | None) -> bool:

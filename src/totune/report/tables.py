@@ -109,6 +109,7 @@ def run_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:
         Column("Kept epoch"),
         Column(f"Dev {formatting.metric_name(info.metric)}"),
         *(Column(f"Test {formatting.metric_name(metric)}") for metric in info.metrics),
+        Column("Threshold"),
         Column("Time"),
         Column("Precision", numeric=False),
         Column("Status", numeric=False),
@@ -133,11 +134,20 @@ def _run_row(info: StudyInfo, record: RunRecord) -> Row:
             number(value := record.test.get(metric), formatting.score(metric, value))
             for metric in info.metrics
         ),
+        _thresholds(record),
         number(seconds, formatting.duration(seconds)),
         word(record.precision),
         word(status),
     )
     return Row(cells, mark)
+
+
+def _thresholds(record: RunRecord) -> Cell:
+    """The probabilities that were tuned on dev; "–" where the usual ones hold."""
+    if not record.thresholds:
+        return Cell(None, formatting.MISSING)
+    told = ", ".join(formatting.significant(each) for each in record.thresholds)
+    return Cell(record.thresholds[0], told)
 
 
 def _epoch(record: RunRecord) -> Cell:

@@ -35,6 +35,7 @@ class Context:
         split_seed: what fixed the splits that the data itself does not have.
         batch_by_rule: whether the number of train rows decides the batch size.
         callback: receives the events of the runs.
+        tune_threshold: whether each run tunes on dev where a probability becomes a decision.
     """
 
     dataset: Dataset
@@ -49,6 +50,7 @@ class Context:
     split_seed: int = 0
     batch_by_rule: bool = False
     callback: Callback = field(default_factory=Callback)
+    tune_threshold: bool = False
     _splits: dict[tuple[SplitName, EncodingOptions], Split] = field(default_factory=dict)
 
     @property

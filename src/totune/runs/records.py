@@ -50,8 +50,11 @@ class RunRecord:
         degenerate: that the run gives one answer for every row ("predicts only 'neg'"), or None;
             its score counts like any other.
         error: the message of a failed run, or None.
+        thresholds: the probability from which on a row is of a class, where it was tuned on dev:
+            of two classes one number, for the second; empty where the usual ones hold.
         predictions: name of the npz file beside the record with arrays `targets`, `predictions`
-            (class indices or scores) and `scores` (class probabilities [N, C]; classification).
+            (class indices or scores), `scores` (class probabilities [N, C]; classification) and
+            `thresholds`, where they were tuned.
     """
 
     fingerprint: str
@@ -69,6 +72,7 @@ class RunRecord:
     predictions: str | None = None
     degenerate: str | None = None
     error: str | None = None
+    thresholds: list[float] = field(default_factory=list)
     finished_at: str = ""
 
     def to_json(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from totune.errors import ConfigError
+from totune.metrics import get_metric
 from totune.model import Model
 from totune.progress import Progress
 from totune.registry import build
@@ -56,7 +57,9 @@ def reopen(
     """
     store = Store(folder)
     info = store.info()
-    settings = {**info.settings, **changes, "seeds": info.seeds}
+    # The metric that a rule chose then is not chosen anew.
+    get_metric(info.metric)  # a person's function must have been named in this process
+    settings = {**info.settings, "metric": info.metric, **changes, "seeds": info.seeds}
     context = prepare(data, build(Settings, settings, "study"), progress)
     others = []
     if context.dataset.digest() != info.data["digest"]:

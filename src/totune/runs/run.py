@@ -17,6 +17,7 @@ from totune.data.examples import Examples
 from totune.errors import TotuneError
 from totune.inputs.encoded import EncodingOptions, frame
 from totune.machine import peak_memory, reset_peak_memory
+from totune.metrics import METRICS
 from totune.model import Model
 from totune.registry import options_of
 from totune.runs.config import Candidate, RunConfig
@@ -90,11 +91,11 @@ class Run:
                 result = _run_baseline(self.config, self.method, context)
             else:
                 result = _run_strategy(self, context, store)
+            constant = isinstance(self.method, Baseline) and not self.method.reads_text
+            record, arrays = _score(self.config, context, result, constant)
         except (TotuneError, RuntimeError, ValueError, MemoryError) as error:
             kind = "" if isinstance(error, TotuneError) else f"{type(error).__name__}: "
             return self.fail(f"{kind}{error}", context, store)
-        constant = isinstance(self.method, Baseline) and not self.method.reads_text
-        record, arrays = _score(self.config, context, result, constant)
         if context.devices.is_main:
             result.save_weights(store.weights(self.fingerprint))
             store.save(record, arrays)
@@ -180,6 +181,7 @@ def _configure(
         shared: what all configurations have in common.
     """
     read = {"max_length": context.max_length, "precision": context.precision}
+    decided_by = _decided_by(context)
     if candidate.is_baseline:
         baseline = candidate.create()
         assert isinstance(baseline, Baseline)
@@ -191,7 +193,7 @@ def _configure(
             strategy={"name": baseline.name, "options": options_of(baseline)},
             head={},
             model=fingerprint if embeds else "",
-            settings=read | apart if embeds else {},
+            settings=(read | apart if embeds else {}) | decided_by,
             **shared,
         )
         return Run(config, baseline)
@@ -204,11 +206,19 @@ def _configure(
         strategy=strategy,
         head=head,
         model=fingerprint,
-        settings=read | asdict(context.settings),
+        settings=read | asdict(context.settings) | decided_by,
         by_rule=decided + ["per_device_train_batch_size"] * context.batch_by_rule,
         **shared,
     )
     return Run(config, spec.strategy)
+
+
+def _decided_by(context: Context) -> dict[str, str]:
+    """What else the predictions and scores of every run depend on, where it is not as usual."""
+    metric = context.settings.metric
+    tuned = {"tune_threshold": metric} if context.tune_threshold else {}
+    code = METRICS[metric].code
+    return tuned | ({"metric_code": code} if code else {})
 
 
 @dataclass(frozen=True)
@@ -346,16 +356,21 @@ def _score(
     One answer for every row is no sign of trouble where the member is `constant` by nature.
     """
     task, metrics = context.task, {}
+    if context.tune_threshold:
+        targets = task.targets(context.dataset.dev.labels or ())
+        task = task.tuned(targets, result.dev, context.settings.metric)
     for name, outputs in (("dev", result.dev), ("test", result.test)):
         examples = context.dataset.splits()[name]  # type: ignore[index]
         targets = task.targets(examples.labels or ())
         predictions = task.predictions(outputs, examples.counts)
-        metrics[name] = task.evaluate(targets, predictions)
+        metrics[name] = task.measure(targets, outputs, examples.counts)
         metrics[name] |= task.label_scores(targets, predictions)
     arrays = {"targets": targets, "predictions": predictions}
-    scores = task.scores(result.test)
+    scores, thresholds = task.scores(result.test), list(task.thresholds)
     if scores is not None:
         arrays["scores"] = scores
+    if thresholds:
+        arrays["thresholds"] = np.array(thresholds)
     degenerate = None if constant else task.degenerate(targets, predictions)
     record = _record(
         config,
@@ -366,6 +381,7 @@ def _score(
         costs=result.costs,
         predictions=PREDICTIONS,
         degenerate=degenerate,
+        thresholds=thresholds,
         **result.fields,
     )
     return record, arrays

@@ -209,6 +209,12 @@ def plan_faults(runs: Runs, context: Context) -> dict[str, list[str]]:
                     f"baseline {run.method.name!r} cannot be used for {context.task.name}; it is "
                     f"for {' and '.join(run.method.tasks)}."
                 )
+            elif run.method.reads_text and context.task.gradient_only:
+                raise ConfigError(
+                    f"baseline {run.method.name!r} is logistic regression, which has no "
+                    f"{' and no '.join(context.task.gradient_only)} (an option of the task). Leave "
+                    "the baseline out, or the option; class_weight=balanced holds for all."
+                )
         except ConfigError as error:
             faults[run.label] = list(error.faults)
     return faults

@@ -15,7 +15,7 @@ from totune.data.examples import TaskName
 from totune.data.tagging.schemes import Scheme
 from totune.encoders.sources import DEFAULT_ENCODER
 from totune.errors import ConfigError
-from totune.registry import DeclaredSettings, out_of_range, setting
+from totune.registry import DeclaredSettings, did_you_mean, out_of_range, setting
 
 if TYPE_CHECKING:
     from totune.runs.config import Candidate
@@ -27,6 +27,8 @@ _TUNING = (
 DEFAULT_STRATEGIES = ("tf-idf", *_TUNING)
 DEFAULT_PAIR_STRATEGIES = ("tf-idf", "sentence-embedding", *_TUNING)
 DEFAULT_TAGGING_STRATEGIES = ("most-frequent-tag", *_TUNING)
+
+OF_TASK = "task."  # before the names of a task's options
 
 DATA, TRAINING, STUDY, MACHINE = "Data", "Training", "Study", "Machine"
 
@@ -100,7 +102,21 @@ class Settings(DeclaredSettings):
         ge=0,
     )
     metric: str | None = setting(
-        None, "The metric that decides; the task's first if not named.", STUDY
+        None,
+        "The metric that decides. For classes: accuracy, f1, matthews, balanced-accuracy, "
+        "macro-f1, micro-f1, weighted-f1, roc-auc, pr-auc, log-loss, calibration-error. For "
+        "scores: pearson, spearman, mse. For tags: span-f1, span-precision, span-recall, "
+        "token-accuracy, token-f1. Or module:function, your own function of y_true and y_pred "
+        "(class indices or scores; larger is better unless it has greater_is_better = False). If "
+        "not named, the first that suits; where one class has over 80% of the train rows "
+        "balanced-accuracy, with class_weight=balanced.",
+        STUDY,
+    )
+    tune_threshold: bool = setting(
+        False,
+        "Of two classes, predict the second from that probability on which scores best on dev, "
+        "instead of .5. Each run has its own; the saved model keeps it.",
+        STUDY,
     )
     positive_label: str | None = setting(
         None,
@@ -160,7 +176,8 @@ class Settings(DeclaredSettings):
     head: str = setting("linear", "The task network on top.", TRAINING)
     options: Mapping[str, Any] = setting(
         {},
-        "Options of strategies and of the head, as NAME, STRATEGY.NAME or head.NAME.",
+        "Options of strategies, of the head and of the task, as NAME, STRATEGY.NAME, head.NAME or "
+        "task.NAME.",
         flag="set",
     )
     per_device_train_batch_size: int | None = setting(
@@ -231,6 +248,17 @@ class Settings(DeclaredSettings):
         """Whether options are searched before the study's runs."""
         return self.search_trials is not None or self.search_seconds is not None
 
+    @property
+    def task_options(self) -> dict[str, Any]:
+        """Those of `options` that are of the task, by their own names."""
+        named = self.options.items()
+        return {k.removeprefix(OF_TASK): v for k, v in named if k.startswith(OF_TASK)}
+
+    @property
+    def member_options(self) -> dict[str, Any]:
+        """Those of `options` that are of strategies, baselines and heads."""
+        return {k: v for k, v in self.options.items() if not k.startswith(OF_TASK)}
+
     def compared(self, task: TaskName | None, pairs: bool) -> Sequence[str | Mapping[str, Any]]:
         """What is compared: what was named, or else what suits the data."""
         if self.strategies is not None:
@@ -251,13 +279,13 @@ class Settings(DeclaredSettings):
         """
         from totune.runs.config import Candidate, assign_options, check_candidates
 
-        faults = self.faults()
+        faults = [*self.faults(), *self._task_option_faults(task or self.task)]
         found: list[Candidate] = []
         try:
             compared = self.compared(task or self.task, pairs)
             found = [Candidate.parse(spec, self.head) for spec in compared]
             check_candidates(found)
-            found = assign_options(found, self.options)
+            found = assign_options(found, self.member_options)
             check_candidates(found)
         except ConfigError as error:
             faults += error.faults
@@ -265,6 +293,21 @@ class Settings(DeclaredSettings):
             faults.append(f"a member of strategies is not {{strategy, options, label}}: {error}.")
         if faults:
             raise ConfigError(faults)
+        return found
+
+    def _task_option_faults(self, task: TaskName | None) -> list[str]:
+        """What is no option of the task; of any task as long as that is not known."""
+        from totune.tasks.base import TASKS
+
+        tasks = [task] if task else TASKS.names()
+        known = [f"{OF_TASK}{option}" for name in tasks for option in TASKS.get(name).options]
+        which = f"the task {task} has" if task else "no task has"
+        found = []
+        for name in self.task_options:
+            if f"{OF_TASK}{name}" not in known:
+                takes = did_you_mean(f"{OF_TASK}{name}", set(known)) if known else "It takes none."
+                no = "no" if task else "an"
+                found.append(f"{which} {no} option {OF_TASK + name!r}. {takes}")
         return found
 
     def contradictions(self) -> list[str]:

@@ -118,6 +118,6 @@ def _fit_baseline(config: RunConfig, baseline: Baseline, context: Context) -> tu
     embed = context.embed if baseline.needs_encoder else None
     targets = task.targets(data.train.labels or ())
     fitted = baseline.fit(data.train, targets, task, config.seeds["init"], embed)
-    predictions = task.predictions(fitted.outputs(data.dev), data.dev.counts)
-    score = task.evaluate(task.targets(data.dev.labels or ()), predictions)[metric]
+    dev = task.targets(data.dev.labels or ())
+    score = task.measure(dev, fitted.outputs(data.dev), data.dev.counts)[metric]
     return score, time.perf_counter() - began - (context.cache.seconds - filling)

@@ -203,7 +203,7 @@ def paired_bootstrap(
     predictions_a: NDArray[Any],
     predictions_b: NDArray[Any],
     n_classes: int | None = None,
-    resamples: int = RESAMPLES,
+    resamples: int | None = None,
     seed: int = 0,
     seeds: tuple[SeedVariance, SeedVariance] | None = None,
 ) -> Paired:
@@ -215,7 +215,7 @@ def paired_bootstrap(
         predictions_a: [S_a, N] or [S_a, N, W], one per seed.
         predictions_b: [S_b, N] or [S_b, N, W].
         n_classes: the size of the label space; read from the data if None.
-        resamples: bootstrap resamples of the rows.
+        resamples: bootstrap resamples of the rows; as many as the metric affords if None.
         seed: of the resampling.
         seeds: the moderated variances of a and b; if None, those of their own seeds alone.
 
@@ -226,7 +226,7 @@ def paired_bootstrap(
     n = len(targets)
     scorers = [metric.scorer(targets, side, n_classes) for side in sides]
     once = [score(np.ones((1, n)))[:, 0] for score in scorers]
-    drawn = _resampled(scorers, n, resamples, seed)
+    drawn = _resampled(scorers, n, resamples or metric.resamples, seed)
     one_row = 1 / n**2 if metric.unit == "points" else 0.0
     own = summary(once[0]).std ** 2, summary(once[1]).std ** 2
     spread = Spread(

@@ -51,15 +51,16 @@ def save_run(folder: Path, run: Run, record: RunRecord, context: Context, store:
         place = Path(context.pretrained.reference).expanduser()
         about["model"] = str(place.resolve()) if place.is_dir() else context.pretrained.reference
     weights = store.weights(record.fingerprint)
+    task = context.task.as_saved(record.thresholds)
     if isinstance(run.method, Baseline):
         embed = context.embed if run.method.needs_encoder else None
         fitted = run.method.load(weights, context.task, embed)
-        save_baseline(folder, run.method, fitted, context.task, about)
+        save_baseline(folder, run.method, fitted, task, about)
         write_seen(context.dataset.train, folder)
         return
     about["framing"] = asdict(run.spec(context).encoding_options)
     model, trained = run.trained_model(context, weights)
     if model.encoder.inserted is not None:
         about["fingerprint"] = context.loaded.encoder.fingerprint()
-    save_model(folder, model, context.loaded.tokenizer, context.task, about, trained)
+    save_model(folder, model, context.loaded.tokenizer, task, about, trained)
     write_seen(context.dataset.train, folder)

@@ -11,6 +11,7 @@ import numpy as np
 from totune.advice import Advice, Ensemble, StrategySummary, advise, find_ensembles
 from totune.analyses.findings import sections
 from totune.export import is_model
+from totune.metrics import get_metric
 from totune.outputs import check_reports
 from totune.racing.records import Race, read_race
 from totune.report.comparison import comparison_table
@@ -38,13 +39,15 @@ class Study:
         unreadable: a sentence on each record that is there and cannot be read.
 
     Raises:
-        ConfigError: if the folder holds no study.
+        ConfigError: if the folder holds no study, or one whose metric is a person's own function
+            that was not named in this process (`totune.metrics.load_metric`).
     """
 
     def __init__(self, folder: Path | str) -> None:
         self.folder = Path(folder)
         self._store = Store(self.folder)
         self.info: StudyInfo = self._store.info()
+        get_metric(self.info.metric)  # a person's function must have been named in this process
         order = {name: place for place, name in enumerate(self.info.strategies)}
         self.unreadable: list[str] = []
         found = [self._store.record(name, self.unreadable.append) for name in self.info.runs]

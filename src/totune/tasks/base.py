@@ -8,6 +8,7 @@ the order of rows and words.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,8 @@ import numpy as np
 from totune.data.delimited import NUMBER
 from totune.data.examples import Examples, Label
 from totune.errors import ConfigError
-from totune.registry import Registry
+from totune.metrics import load_metric
+from totune.registry import Registry, did_you_mean
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,16 +26,24 @@ UNKNOWN = -100  # target of a label that training never saw: no loss, always a w
 
 
 class Task(ABC):
-    """What is predicted; a frozen dataclass whose fields are the label space.
+    """What is predicted; a frozen dataclass whose fields are the label space, and its options.
 
     Attributes:
         per_word: whether every word of a row has a label of its own.
+        options: names of the fields that a person may set, as `task.NAME` in a study's `options`.
+        further_metrics: names of metrics that are reported where they are asked for.
+        takes_functions: whether a person's own function (`module:function`) can be its metric.
+        thresholds: from which probability on a row is of a class, where that was tuned.
         outputs: C, how many numbers the head gives per position.
         metrics: names of the reported metrics, the main one first.
     """
 
     name: ClassVar[str]
     per_word: ClassVar[bool] = False
+    options: ClassVar[tuple[str, ...]] = ()
+    further_metrics: ClassVar[tuple[str, ...]] = ()
+    takes_functions: ClassVar[bool] = False
+    thresholds: tuple[float, ...] = ()
 
     @property
     @abstractmethod
@@ -68,6 +78,86 @@ class Task(ABC):
             f"positive_label={label!r} names the class that F1 is of where there are two classes; "
             f"the task is {self.name}. Leave it out."
         )
+
+    @property
+    def gradient_only(self) -> tuple[str, ...]:
+        """The options, as NAME=VALUE, whose loss is minimised by steps alone.
+
+        Without them the optimum of a linear layer is computed (`totune.linear_model`).
+        """
+        return ()
+
+    def with_options(self, options: Mapping[str, Any], train: Examples) -> "Task":
+        """The same label space with these options.
+
+        Args:
+            options: values by name.
+            train: the training split, which class weights follow from.
+
+        Raises:
+            ConfigError: with every name that is no option of the task and every wrong value.
+        """
+        unknown = [name for name in options if name not in self.options]
+        takes = did_you_mean(unknown[0], self.options) if unknown and self.options else ""
+        if unknown:
+            raise ConfigError(
+                [
+                    f"the task {self.name} has no option {name!r}. {takes or 'It takes none.'}"
+                    for name in unknown
+                ]
+            )
+        return task_from_json({**self.to_json(), **options}) if options else self
+
+    def with_metric(self, name: str) -> "Task":
+        """The same task, which reports the metric `name` too.
+
+        Raises:
+            ConfigError: if it has no such metric, or a function cannot be imported.
+        """
+        if name in self.metrics:
+            return self
+        if name not in self.further_metrics and not (":" in name and self.takes_functions):
+            hint = did_you_mean(name, (*self.metrics, *self.further_metrics))
+            raise ConfigError(f"metric {name!r} is none of the task {self.name}. {hint}")
+        load_metric(name)
+        return replace(self, metric=name)  # type: ignore[type-var]
+
+    def check_thresholds(self, metric: str) -> None:
+        """Makes sure that thresholds can be tuned for a metric.
+
+        Raises:
+            ConfigError: if the task decides without thresholds, or the metric does.
+        """
+        raise ConfigError(
+            f"tune_threshold is for classification with two classes; the task is {self.name}. "
+            "Leave it out."
+        )
+
+    def tuned(self, targets: np.ndarray, outputs: np.ndarray, metric: str) -> "Task":
+        """The same task, deciding by the thresholds that score best on held-out rows.
+
+        Args:
+            targets: of these rows, [N].
+            outputs: of these rows, [N, C].
+            metric: name of the metric.
+        """
+        self.check_thresholds(metric)
+        return self
+
+    def as_saved(self, thresholds: Sequence[float]) -> "Task":
+        """The task of a model of its own: with what was tuned, without a person's function.
+
+        Args:
+            thresholds: as `tuned` found them for this model; none for the usual ones.
+        """
+        changes: dict[str, Any] = {"thresholds": tuple(thresholds)} if thresholds else {}
+        if ":" in self.metrics[0]:
+            changes["metric"] = ""
+        return replace(self, **changes)  # type: ignore[type-var]
+
+    def row_weights(self, flat: np.ndarray) -> np.ndarray | None:
+        """How much the loss of each of the flat targets [P] counts; None if all count alike."""
+        return None
 
     @abstractmethod
     def targets(self, labels: Sequence[Label]) -> np.ndarray:
@@ -109,8 +199,16 @@ class Task(ABC):
         """Probabilities of classes or labels [N, C], or None where there are none."""
 
     @abstractmethod
-    def evaluate(self, targets: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
-        """Every metric of the task by name."""
+    def evaluate(
+        self, targets: np.ndarray, predictions: np.ndarray, scores: np.ndarray | None = None
+    ) -> dict[str, float]:
+        """Every metric of the task by name; of probabilities where `scores` gives these, [N, C]."""
+
+    def measure(
+        self, targets: np.ndarray, outputs: np.ndarray, counts: np.ndarray
+    ) -> dict[str, float]:
+        """Every metric of the task by name, from outputs [P, C] of rows with `counts` positions."""
+        return self.evaluate(targets, self.predictions(outputs, counts), self.scores(outputs))
 
     def label_scores(self, targets: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
         """Support, precision, recall and F1 of each label as "f1:LABEL", where rows have several.

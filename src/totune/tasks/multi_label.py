@@ -6,7 +6,7 @@ is [N, C].
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +15,13 @@ from scipy.special import expit, logit
 from totune.data.examples import Examples, Label, classes_of
 from totune.data.label_sets import SEPARATOR, rarest_labels
 from totune.errors import ConfigError
-from totune.metrics import METRICS
+from totune.metrics import METRICS, USUAL_THRESHOLD, best_threshold
 from totune.metrics.label_sets import label_scores
 from totune.tasks.base import TASKS, Task, sorted_names
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-THRESHOLD = 0.5
 LEAST_SHARE = 1e-3  # that training begins with: a label of fewer rows is not ruled out
 
 
@@ -34,22 +33,23 @@ class MultiLabel(Task):
     Attributes:
         labels: the labels that train rows have, in the order of their source where it declares one,
             else sorted (numbers by value).
-        thresholds: for each label the probability from which on it is predicted.
+        thresholds: for each label the probability from which on it is predicted, where that was
+            tuned; empty for 0.5.
         shares: for each label the share of train rows that it applies to, where training begins;
             empty where that is not known.
     """
 
     labels: tuple[str, ...]
-    thresholds: tuple[float, ...]
+    thresholds: tuple[float, ...] = ()
     shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.thresholds) != len(self.labels):
+        if self.thresholds and len(self.thresholds) != len(self.labels):
             raise ConfigError(
                 f"There are {len(self.thresholds)} thresholds for {len(self.labels)} labels; each "
                 "label needs one."
             )
-        for label, threshold in zip(self.labels, self.thresholds, strict=True):
+        for label, threshold in zip(self.labels, self.thresholds, strict=False):
             if not 0 < threshold < 1:
                 raise ConfigError(
                     f"The threshold of the label {label!r} is {threshold}; it must lie between 0 "
@@ -71,7 +71,7 @@ class MultiLabel(Task):
         labels = tuple(label for label in ordered if label in found)
         counts = Counter(name for label in train.labels or () for name in classes_of(label))
         shares = tuple(counts[label] / len(train) for label in labels)
-        return cls(labels, (THRESHOLD,) * len(labels), shares)
+        return cls(labels, shares=shares)
 
     def targets(self, labels: Sequence[Label]) -> np.ndarray:
         place = {label: index for index, label in enumerate(self.labels)}
@@ -107,14 +107,28 @@ class MultiLabel(Task):
     def decide(self, probabilities: np.ndarray) -> np.ndarray:
         """Predictions [N, C + 1] from the probabilities of labels [N, C]."""
         found = np.zeros((len(probabilities), self.outputs + 1), dtype=np.int16)
-        found[:, :-1] = probabilities >= np.array(self.thresholds)
+        found[:, :-1] = probabilities >= np.array(self.thresholds or USUAL_THRESHOLD)
         return found
 
-    def scores(self, outputs: np.ndarray) -> np.ndarray | None:
+    def scores(self, outputs: np.ndarray) -> np.ndarray:
         """The probability of each label, [N, C]; those of a row do not sum to 1."""
         return np.asarray(expit(outputs.astype(np.float64)), dtype=np.float32)
 
-    def evaluate(self, targets: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
+    def check_thresholds(self, metric: str) -> None:
+        """Every metric of the task reads decisions, so thresholds can be tuned for each."""
+
+    def tuned(self, targets: np.ndarray, outputs: np.ndarray, metric: str) -> "MultiLabel":
+        """With the threshold of each label that gives it the best F1, whatever the metric."""
+        scores = self.scores(outputs).T
+        found = [
+            best_threshold(own, actual, METRICS["f1"])
+            for own, actual in zip(scores, targets.T[:-1], strict=True)
+        ]
+        return replace(self, thresholds=tuple(found))
+
+    def evaluate(
+        self, targets: np.ndarray, predictions: np.ndarray, scores: np.ndarray | None = None
+    ) -> dict[str, float]:
         return {name: METRICS[name](targets, predictions) for name in self.metrics}
 
     def label_scores(self, targets: np.ndarray, predictions: np.ndarray) -> dict[str, float]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from totune.data.examples import Examples, Label
-from totune.metrics import METRICS
+from totune.metrics import get_metric
 from totune.tasks.base import TASKS, Task
 
 if TYPE_CHECKING:
@@ -25,10 +25,14 @@ class Regression(Task):
     Attributes:
         low: the smallest training label.
         high: the largest.
+        metric: a person's own, reported before the others; empty without one.
     """
 
     low: float
     high: float
+    metric: str = ""
+
+    takes_functions: ClassVar[bool] = True
 
     @property
     def outputs(self) -> int:
@@ -36,7 +40,8 @@ class Regression(Task):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        return ("pearson", "spearman", "mse")
+        own = (self.metric,) if self.metric else ()
+        return (*own, "pearson", "spearman", "mse")
 
     @classmethod
     def from_examples(cls, train: Examples, order: Sequence[str] = ()) -> "Regression":
@@ -58,8 +63,10 @@ class Regression(Task):
     def scores(self, outputs: np.ndarray) -> np.ndarray | None:
         return None
 
-    def evaluate(self, targets: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
-        return {name: METRICS[name](targets, predictions) for name in self.metrics}
+    def evaluate(
+        self, targets: np.ndarray, predictions: np.ndarray, scores: np.ndarray | None = None
+    ) -> dict[str, float]:
+        return {name: get_metric(name)(targets, predictions) for name in self.metrics}
 
     def decode(self, predictions: np.ndarray) -> list[Label]:
         return [float(value) for value in predictions]
@@ -73,7 +80,8 @@ class Regression(Task):
         return None
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "low": self.low, "high": self.high}
+        chosen = {"metric": self.metric} if self.metric else {}
+        return {"name": self.name, "low": self.low, "high": self.high, **chosen}
 
 
 def _scores(labels: Sequence[Label]) -> list[float]:

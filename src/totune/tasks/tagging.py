@@ -101,7 +101,9 @@ class Tagging(Task):
     def scores(self, outputs: np.ndarray) -> np.ndarray | None:
         return None
 
-    def evaluate(self, targets: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
+    def evaluate(
+        self, targets: np.ndarray, predictions: np.ndarray, scores: np.ndarray | None = None
+    ) -> dict[str, float]:
         """Every metric of the task by name, and the F1 of each type as "f1:PER"."""
         found = {name: METRICS[name](targets, predictions, self.outputs) for name in self.metrics}
         by_type = span_scores(targets, predictions, len(self.types)) if self.scheme else []

@@ -279,8 +279,8 @@ class Trainer:
                 f"the loss on {split.name} became {loss} in epoch {len(self.history.epochs) + 1}: "
                 "use a smaller learning_rate, or `precision='fp32'`."
             )
-        predictions = self.task.predictions(outputs.values, split.units.counts)
-        return {**self.task.evaluate(targets, predictions), "loss": loss}
+        found = self.task.measure(targets, outputs.values, split.units.counts)
+        return {**found, "loss": loss}
 
     def _keep(self, record: EpochRecord) -> None:
         """Adds an epoch to the history, and its weights to memory if it is the best so far."""

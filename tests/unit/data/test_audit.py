@@ -1,6 +1,6 @@
 import pytest
 
-from totune.data.audit import audit
+from totune.data.audit import audit, count_classes
 from totune.data.examples import Examples, Label, SplitName, TaskName
 from totune.errors import DataError
 
@@ -61,6 +61,25 @@ def test_rare_classes_are_named() -> None:
     assert warnings(train, split(("one", "x")), split(("two", "x"))) == [
         "1 class has fewer than 5 train rows ('y': 1)."
     ]
+
+
+def test_a_class_that_is_rare_beside_another_is_counted_in_every_split() -> None:
+    train = split(*many("x", 300), *many("y", 12))
+    assert warnings(train, split(("one", "x"), ("more", "y")), split(("two", "x"))) == [
+        "1 class is rare, with fewer than 50 train rows and at most 10% of the 300 of 'x' (train "
+        "'y': 12; dev 'y': 1; test 'y': 0): what is said of it rests on few rows."
+    ]
+
+
+def test_classes_are_counted_and_abridged() -> None:
+    train = split(*many("x", 3), *many("y"))
+    assert count_classes(train) == f"2 classes (train rows): 'y' {len(many('y'))}, 'x' 3."
+    labels = [f"c{number:02}" for number in range(14)]
+    train = split(*(row for label in labels for row in many(label, 2)), ("more", "c13"))
+    assert count_classes(train) == (
+        "14 classes (train rows): 'c13' 3, 'c00' 2, 'c01' 2, 'c02' 2, 'c03' 2, 'c04' 2, 'c05' 2, "
+        "'c06' 2, 'c07' 2, 'c08' 2 and 4 more of 2 rows each."
+    )
 
 
 def test_one_class_is_an_error() -> None:

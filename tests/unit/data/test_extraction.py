@@ -29,6 +29,19 @@ def test_missing_labels_are_left_out_with_their_lines() -> None:
     assert remarks.warnings == ["a.csv: 2 rows without a usable 'label', left out (lines 3, 4)."]
 
 
+def test_labels_that_say_there_is_none_are_asked_about() -> None:
+    remarks = Remarks()
+    labels: list[Cell] = ["x", "N/A", "NaN", "y", "N/A"]
+    read = extract(table(text=list("abcde"), label=labels), COLUMNS, remarks)
+    assert read.labels == ("x", "N/A", "NaN", "y", "N/A")
+    assert remarks.warnings == [
+        f"a.csv: the label of {rows} is the word {word!r} ({lines}), which is read as a class. If "
+        "it means that there is no label, empty these cells, and the rows are left out; if it is "
+        "a class, a name of its own says so."
+        for rows, word, lines in (("2 rows", "N/A", "lines 3, 6"), ("1 row", "NaN", "line 4"))
+    ]
+
+
 def test_a_pair_needs_both_texts() -> None:
     columns = Columns("text", "label", pair="other")
     remarks = Remarks()

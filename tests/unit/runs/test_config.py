@@ -14,6 +14,7 @@ from totune.runs.config import Candidate, addressed, assign_options, check_candi
 from totune.runs.context import Context
 from totune.runs.run import configure
 from totune.strategies.last_k import LastK
+from totune.training.trainer import TrainingSettings
 
 
 def test_a_fingerprint_is_a_fixed_name() -> None:
@@ -157,9 +158,10 @@ def test_a_run_that_embeds_pairs_says_how_and_no_other_run_does() -> None:
             "dataset": Dataset("tiny", *rows, Columns("text", "label")),
             "task": tiny_task(kind, rows[0]),
             "pretrained": SimpleNamespace(encoder=tiny_encoder("bert")),
+            "settings": TrainingSettings("accuracy"),
             **used,
         }
-        others = dict.fromkeys(("cache", "settings", "devices", "progress"))
+        others = dict.fromkeys(("cache", "devices", "progress"))
         context = Context(**cast(Any, shared | others))
         runs = configure([Candidate(name) for name in names], [0], context)
         assert [run.config.settings for run in runs] == [used | told, {}]

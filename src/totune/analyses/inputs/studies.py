@@ -187,12 +187,12 @@ def open_folder(
     from totune.export.files import read_description, refusing_damage
     from totune.inputs.encoded import EncodingOptions, frame
     from totune.machine import choose_precision
-    from totune.runs.prepare import check_metric
     from totune.training.devices import Devices
     from totune.training.inputs import Split
 
     task, about = read_description(folder)
-    chosen = check_metric(metric, task)
+    task = task if metric is None else task.with_metric(metric)
+    chosen = metric or task.metrics[0]
     if about.get("kind") != "adapter":
         raise without_adapters(f"The model in {folder}")
     loaded = open_encoder(folder, about, model)

@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 from totune.features import FeatureCache
 from totune.io import replacing
 from totune.machine import keep_freed_memory
+from totune.metrics import load_metric
 from totune.progress import Progress
 from totune.runs.callbacks import Callback
 from totune.runs.config import RunConfig
@@ -158,6 +159,7 @@ class Snapshot:
             send: gets the calls of progress and callback.
         """
         keep_freed_memory()
+        load_metric(self._shared["settings"].metric)
         devices, progress = Devices(), SendingProgress(send)
         if self._shared["pretrained"] is not None:
             self._shared["pretrained"].encoder.to(devices.device)
