@@ -12,7 +12,9 @@ CLASS_METRICS = (
 )
 CORRELATIONS = ("pearson", "spearman")
 OF_ROWS = sorted(
-    name for name, metric in METRICS.items() if not (metric.per_word or metric.of_probabilities) and name != "exact-match"
+    name
+    for name, metric in METRICS.items()
+    if not (metric.per_word or metric.of_probabilities) and name != "exact-match"
 )
 
 
