@@ -37,6 +37,8 @@ def who_loads(folder: Path) -> list[str]:
             ]
         pairs = ', for pairs as {"text": ..., "text_pair": ...}' if about.get("pairs") else ""
         length = f"truncation=True, max_length={about['max_length']}"
+        if about["task"]["name"] == "multi-label":
+            length += ", top_k=None"
         return [f"transformers loads it too: pipeline({call}, {length}){pairs}"]
 
 
