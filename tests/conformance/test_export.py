@@ -32,7 +32,7 @@ from totune.baselines.base import BASELINES
 from totune.encoders.layouts import LAYOUTS
 from totune.encoders.mixing import Readout
 from totune.errors import DataError, ModelError
-from totune.export import embedder, load_model, save_baseline, save_model
+from totune.export import embedder, load_model, save_baseline, save_model, who_loads
 from totune.heads.base import HEADS, Head
 from totune.heads.linear import Linear
 from totune.machine import Precision
@@ -136,6 +136,7 @@ def test_several_labels_are_those_of_transformers(kind: str, tmp_path: Path) -> 
         tuple(name for name, score in zip("abc", row, strict=True) if score >= 0.5)
         for row in scores
     ]
+    assert "top_k=None" in who_loads(tmp_path)[0]
     classify = pipeline("text-classification", str(tmp_path), top_k=None)
     found = [{each["label"]: each["score"] for each in row} for row in classify(list(rows.texts))]
     theirs = [[row[name] for name in "abc"] for row in found]

@@ -11,7 +11,7 @@ from tests.tiny_data import BAD, GOOD, OTHER, write_table
 import totune
 from totune.study.study import Study
 
-SPLITS = {"train": 120, "dev": 30, "test": 40}
+SPLITS = {"train": 120, "dev": 20, "test": 40}
 FAST = {"num_train_epochs": 12, "learning_rate": 3e-3}
 
 
@@ -46,7 +46,7 @@ def study(data: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory) -> 
             "feature-extraction",
             "fine-tuning",
         ],
-        seeds=2,
+        seeds=1,
         options={"fine-tuning." + name: value for name, value in FAST.items()},
         precision="fp32",
         max_length=20,
@@ -71,8 +71,6 @@ def test_the_report_names_labels_and_scores(study: Study) -> None:
     assert "precision" in text
     assert "3 labels: " in text
     assert "Exact match" in text
-    ensembles = "every label whose mean probability is at least 0.5"
-    assert ensembles in text
 
 
 def test_what_it_trained_predicts_sets_of_labels(study: Study, tmp_path: Path) -> None:

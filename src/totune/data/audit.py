@@ -169,29 +169,30 @@ def _unseen(parts: Mapping[SplitName, Examples]) -> list[str]:
 
 def _rare(parts: Mapping[SplitName, Examples]) -> list[str]:
     counts = _class_counts(parts["train"])
-    kind = "class"
+    nouns = ("class", "classes")
     if any(isinstance(label, tuple) for label in parts["train"].labels or ()):
-        kind = "label"
+        nouns = ("label", "labels")
     few = Counter({label: count for label, count in counts.items() if count < FEW_ROWS})
     warnings = []
     if few:
         has = "has" if len(few) == 1 else "have"
         warnings.append(
-            f"{counted(len(few), kind)} {has} fewer than {FEW_ROWS} train rows ({name_classes(few)})."
+            f"{len(few):,} {nouns[len(few) > 1]} {has} fewer than {FEW_ROWS} train rows "
+            f"({name_classes(few)})."
         )
     most, rows = counts.most_common(1)[0]
     limit = min(RARE_ROWS, RARE_SHARE * rows + 1)
     rare = [label for label, count in counts.items() if FEW_ROWS <= count < limit]
     if rare:
-        be = "is" if len(rare) == 1 else "are"
         of_splits = {name: _class_counts(split) for name, split in parts.items()}
         told = "; ".join(
             f"{name} {name_classes({label: found[label] for label in rare})}"
             for name, found in of_splits.items()
         )
+        be = "is" if len(rare) == 1 else "are"
         warnings.append(
-            f"{counted(len(rare), kind)} {be} rare, with fewer than {RARE_ROWS} train rows and at most "
-            f"{RARE_SHARE:.0%} of the {rows:,} of {most!r} ({told}): what is said of "
+            f"{len(rare):,} {nouns[len(rare) > 1]} {be} rare, with fewer than {RARE_ROWS} train rows and "
+            f"at most {RARE_SHARE:.0%} of the {rows:,} of {most!r} ({told}): what is said of "
             f"{'it' if len(rare) == 1 else 'them'} rests on few rows."
         )
     return warnings

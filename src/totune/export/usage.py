@@ -8,6 +8,7 @@ from typing import Any
 from totune.encoders.sources import ALIASES
 from totune.export.files import ADAPTER_CONFIG, DESCRIPTION, ENCODER, read_json, refusing_damage
 
+_MOST_NAMED = 5  # labels
 _PIPELINES = {
     "AutoModelForSequenceClassification": "text-classification",
     "AutoModelForTokenClassification": "token-classification",
@@ -41,6 +42,8 @@ def _loaders(folder: Path, about: Mapping[str, Any]) -> list[str]:
         ]
     pairs = ', for pairs as {"text": ..., "text_pair": ...}' if about.get("pairs") else ""
     length = f"truncation=True, max_length={about['max_length']}"
+    if about["task"]["name"] == "multi-label":
+        length += ", top_k=None"
     return [f"transformers loads it too: pipeline({call}, {length}){pairs}"]
 
 
@@ -51,10 +54,11 @@ def _tuned(about: Mapping[str, Any]) -> list[str]:
     if not thresholds:
         return []
     labels = task["labels"][-len(thresholds) :]  # of two classes the second
-    told = ", ".join(
+    each = [
         f"{label!r} from a probability of {threshold:.3g} on"
         for label, threshold in zip(labels, thresholds, strict=True)
-    )
+    ]
+    told = ", ".join(each[:_MOST_NAMED]) + (" and so on" if len(each) > _MOST_NAMED else "")
     return [f"Tuned on dev, it predicts {told}; only totune knows that."]
 
 

@@ -28,8 +28,6 @@ _NAMES = {
     "span-recall": "span recall",
     "token-accuracy": "token accuracy",
     "token-f1": "token F1",
-    "micro-f1": "micro F1",
-    "macro-f1": "macro F1",
     "exact-match": "exact match",
 }
 _OF_LABELS = ("precision", "recall")  # of each of several labels, "precision:joy"

@@ -139,8 +139,9 @@ def _check_thresholds(task: Task, metric: str, dataset: Dataset, progress: Progr
         ConfigError: if they cannot.
     """
     task.check_thresholds(metric)
-    dev, found = dataset.dev, Counter(dataset.dev.labels)
-    classes = sorted({str(label) for label in dataset.train.labels or ()})
+    dev, train = dataset.dev, dataset.train
+    found = Counter(str(name) for label in dev.labels or () for name in classes_of(label))
+    classes = sorted({str(name) for label in train.labels or () for name in classes_of(label)})
     count, label = min((found[label], label) for label in classes)
     if count < FEW_TO_TUNE:
         progress.warn(
