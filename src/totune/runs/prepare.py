@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from totune.data.examples import Dataset
+from totune.data.examples import Dataset, classes_of
 from totune.data.sources import load_dataset
 from totune.encoders.loading import load_encoder
 from totune.features import FeatureCache
