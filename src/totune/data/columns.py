@@ -46,6 +46,7 @@ def find_columns(
     pair: str | None = None,
     label: str | None = None,
     task: TaskName | None = None,
+    group: str | None = None,
 ) -> tuple[Columns, list[str]]:
     """Decides what each column of the train split is.
 
@@ -56,6 +57,7 @@ def find_columns(
         pair: the column of second texts, if named, likewise.
         label: the column of labels or of lists of tags, if named, likewise.
         task: "classification", "regression" or "tagging", if named.
+        group: the column of groups that are drawn whole, if named.
 
     Returns:
         The columns, and sentences that say what was chosen and what else might have been.
@@ -63,19 +65,26 @@ def find_columns(
     Raises:
         DataError: a named column does not exist, or no column fits.
     """
-    named = _resolved(table, {"text": text, "pair": pair, "label": label})
+    named = _resolved(table, {"text": text, "pair": pair, "label": label, "group": group})
     text, pair, label = named["text"], named["pair"], named["label"]
+    group = named.pop("group")
     tagging = find_tagging(table, named, task)
     if tagging is not None:
+        if group is not None:
+            raise DataError(
+                f"{table.source}: `group` is for data with a text per row; where words are tagged "
+                "documents are kept together. Leave it out."
+            )
         return tagging[0], _say_tagging(*tagging, label)
-    found = {n: p for n, p in profiles(table).items() if n != table.document or n == pair}
+    apart = {table.document, group} - {pair}
+    found = {n: p for n, p in profiles(table).items() if n not in apart}
     if text is None:
         text, pair = _find_texts(table, found, pair, label)
     if label is None:
         label = _find_label(table, found, (text, pair))
     chosen_task = task or infer_task(table.columns[label])
     refuse_lists(table, label, chosen_task)
-    columns = Columns(text=text, label=label, pair=pair, task=chosen_task, document=table.document)
+    columns = Columns(text, label, pair, chosen_task, table.document, group)
     return columns, _say(columns, named, found)
 
 

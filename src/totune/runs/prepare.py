@@ -18,7 +18,11 @@ from totune.training.trainer import TrainingSettings
 
 
 def prepare(
-    data: Any, settings: Settings, progress: Progress, reads_encoder: bool = True
+    data: Any,
+    settings: Settings,
+    progress: Progress,
+    reads_encoder: bool = True,
+    may_fold: bool = False,
 ) -> Context:
     """Loads everything that the runs of a study share.
 
@@ -28,6 +32,7 @@ def prepare(
         progress: receives notes and warnings.
         reads_encoder: whether any run reads the encoder; if none does, it is not loaded, and
             whether it could be is not found out.
+        may_fold: whether few rows are cross-validated where the settings leave that open.
 
     Raises:
         TotuneError: if the data, the metric or the encoder cannot be used.
@@ -35,8 +40,9 @@ def prepare(
     keep_freed_memory()
     devices = Devices()
     progress = progress if devices.is_main else Progress()
+    one_split = settings.test_size is not None or not may_fold
     dataset = load_dataset(
-        data,
+        settings.source(data),
         text=settings.text,
         pair=settings.pair,
         label=settings.label,
@@ -45,12 +51,17 @@ def prepare(
         encoding=settings.encoding,
         fraction=settings.fraction,
         split_seed=settings.split_seed,
+        group=settings.group,
+        folds=1 if settings.folds is None and one_split else settings.folds,
+        test_size=settings.test_size,
+        evaluate_on=settings.evaluate_on,
     )
     for note in dataset.notes:
         progress.say(note)
     for warning in dataset.warnings:
         progress.warn(warning)
-    task = TASKS.get(dataset.columns.task).from_examples(dataset.train, dataset.classes)
+    every = dataset.train if dataset.folds is None else dataset.folds.rows
+    task = TASKS.get(dataset.columns.task).from_examples(every, dataset.classes)
     if settings.positive_label is not None:
         task = task.with_positive(settings.positive_label)
     metric = check_metric(settings.metric, task)
@@ -78,6 +89,7 @@ def prepare(
         progress=progress,
         split_seed=settings.split_seed,
         batch_by_rule=settings.per_device_train_batch_size is None,
+        folds=dataset.folds,
     )
 
 
