@@ -89,6 +89,7 @@ def test_callbacks_are_called_wherever_a_run_takes_place(
         model=str(data / "encoder"),
         out=tmp_path / "study",
         strategies=["tf-idf", "last-1"],
+        folds=1,
         seeds=1,
         options={"num_train_epochs": 2},
         jobs=jobs,

@@ -30,6 +30,7 @@ Finding = Literal["credibly worse", "as good", "open", "worse as trained"]
 
 ALPHA = 0.05
 SEEDS_TO_START = 3  # fewer give a t interval that is too wide to use
+REPETITIONS_TO_START = 2  # of a cross-validation, whose every fold is a run
 
 
 @dataclass(frozen=True)
@@ -265,7 +266,8 @@ def _needed(pair: Paired, tolerance: float, level: float) -> tuple[int | None, i
     """How many more seeds should settle an open comparison, or how many test rows could."""
     fewest = min(pair.spread.n_seeds)
     if not pair.spread.is_known:
-        return SEEDS_TO_START - fewest, None
+        start = SEEDS_TO_START if pair.spread.folds == 1 else REPETITIONS_TO_START
+        return start - fewest, None
     needed = seeds_needed(pair, abs(pair.difference - tolerance), 1 - level)
     more = None if needed.seeds is None else max(1, needed.seeds - fewest)
     return more, needed.examples

@@ -105,8 +105,10 @@ class _Share:
         store = self.runner.store
         arrays = {record.fingerprint: store.predictions(record) for record in records}
         context, complete = self.runner.context, len(records) == len(self.requested)
-        folds = 1 if context.folds is None else context.folds.count
-        return RoundRuns(*pool_folds(records, arrays, folds, context.task), complete)
+        if context.folds is None:
+            return RoundRuns(records, arrays, complete)
+        pooled = pool_folds(records, arrays, context.folds.count, context.task)
+        return RoundRuns(*pooled, complete)
 
     def records(self) -> list[RunRecord]:
         """The records of the requested runs, in the order of the runs.

@@ -40,22 +40,7 @@ def prepare(
     keep_freed_memory()
     devices = Devices()
     progress = progress if devices.is_main else Progress()
-    one_split = settings.test_size is not None or not may_fold
-    dataset = load_dataset(
-        settings.source(data),
-        text=settings.text,
-        pair=settings.pair,
-        label=settings.label,
-        task=settings.task,
-        tag_scheme=settings.tag_scheme,
-        encoding=settings.encoding,
-        fraction=settings.fraction,
-        split_seed=settings.split_seed,
-        group=settings.group,
-        folds=1 if settings.folds is None and one_split else settings.folds,
-        test_size=settings.test_size,
-        evaluate_on=settings.evaluate_on,
-    )
+    dataset = load_dataset(settings.source(data), **settings.reading(may_fold))
     for note in dataset.notes:
         progress.say(note)
     for warning in dataset.warnings:

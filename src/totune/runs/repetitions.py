@@ -24,12 +24,12 @@ ArraysByRun = dict[str, Mapping[str, NDArray[Any]]]
 def pool_folds(
     records: Sequence[RunRecord], arrays: Mapping[str, RunArrays], folds: int, task: Task
 ) -> tuple[list[RunRecord], ArraysByRun]:
-    """A record per repetition, in the order of their first folds; without folds, what was given.
+    """A record per repetition, in the order of strategies.
 
     Args:
         records: runs of a study.
         arrays: their predictions by fingerprint, with `rows` of those of folds.
-        folds: of each repetition; 1 for a study of one split.
+        folds: of each repetition.
         task: scores the pooled predictions.
 
     Returns:
@@ -37,8 +37,6 @@ def pool_folds(
         order of the rows, with the number of each row's fold as `folds`. The record of a repetition
         of which a fold failed or has not run is a failed one.
     """
-    if folds == 1:
-        return list(records), dict(arrays)
     found: dict[tuple[str, int], list[RunRecord]] = {}
     for record in sorted(records, key=lambda run: (run.seed, run.fold or 0)):
         found.setdefault((record.strategy, record.seed), []).append(record)

@@ -171,7 +171,7 @@ class Settings(DeclaredSettings):
     )
     test_size: float | None = setting(
         None,
-        "Share of the rows that a drawn test split gets, 0.1 if not named; implies `folds=1`.",
+        "Share of the rows that a drawn test split gets, 0.1 if not named; no folds are made then.",
         DATA,
         gt=0,
         lt=1,
@@ -288,6 +288,18 @@ class Settings(DeclaredSettings):
                 "with `train` instead."
             )
         return {"train": data, **named}
+
+    def reading(self, may_fold: bool = False) -> dict[str, Any]:
+        """How `load_dataset` is to read the data.
+
+        Args:
+            may_fold: whether few rows are cross-validated where the settings leave that open.
+        """
+        names = ("text", "pair", "label", "task", "tag_scheme", "encoding", "fraction")
+        more = ("split_seed", "group", "test_size", "evaluate_on")
+        one_split = self.test_size is not None or self.race_fraction is not None or not may_fold
+        folds = 1 if self.folds is None and one_split else self.folds
+        return {name: getattr(self, name) for name in (*names, *more)} | {"folds": folds}
 
     @property
     def searches(self) -> bool:

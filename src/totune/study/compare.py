@@ -66,6 +66,7 @@ def compare(
     check_search_storage(chosen)
     check_trackers(chosen.track)
     store = open_study(out, chosen.model)
+    chosen = folds_of_study(chosen, store)
     context = prepare(data, chosen, progress or Progress(), reads_encoder, may_fold=True)
     chosen = settle_folds(chosen, context)
     say_positive(context)
@@ -98,6 +99,16 @@ def compare(
         study.report()
     context.devices.wait()
     return study
+
+
+def folds_of_study(chosen: Settings, store: Store) -> Settings:
+    """The settings with the folds of the study that the folder holds, where none are named.
+
+    So the same command goes on with it, also with one that was begun before there were folds.
+    """
+    if chosen.folds is not None or chosen.test_size is not None or not is_study(store.folder):
+        return chosen
+    return replace(chosen, folds=store.info().folds)
 
 
 def settle_folds(chosen: Settings, context: Context) -> Settings:

@@ -95,6 +95,8 @@ class Study:
     def _pooled(self) -> tuple[list[RunRecord], Arrays]:
         """The results, and their arrays by fingerprint."""
         arrays = {record.fingerprint: self._store.predictions(record) for record in self.records}
+        if self.info.folds == 1:
+            return self.records, arrays
         task = task_from_json(self.info.data["task"])
         return pool_folds(self.records, arrays, self.info.folds, task)
 
@@ -151,10 +153,10 @@ def validation_words(info: StudyInfo, advice: Advice, store: Store) -> list[str]
     if info.folds == 1:
         return []
     rows, count = info.data["rows"]["all"], len(info.seeds)
-    times = f"{count} repetitions" if count > 1 else "1 repetition"
+    times = f"{count} repetitions, with other folds each" if count > 1 else "one repetition"
     text = (
         f"Scores are from {info.folds}-fold cross-validation: every one of the {rows:,} rows is "
-        f"predicted by a model that did not train on it ({times}, with other folds each)."
+        f"predicted by a model that did not train on it ({times})."
     )
     final = store.record(info.final) if info.final else None
     if final is None or final.status == "failed":
