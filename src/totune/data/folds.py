@@ -52,7 +52,7 @@ def assign(folds: Folds, repetition: int) -> np.ndarray:
     return found
 
 
-def tested_rows(folds: Folds, repetition: int, fold: int) -> np.ndarray:
+def rows_of_fold(folds: Folds, repetition: int, fold: int) -> np.ndarray:
     """The numbers of the rows that a fold predicts, ascending."""
     return np.flatnonzero((assign(folds, repetition) == fold) & eligible_rows(folds.rows))
 
@@ -65,7 +65,7 @@ def fold_splits(folds: Folds, repetition: int, fold: int) -> dict[SplitName, Exa
     nothing = folds.rows.take(())
     if fold == ALL_ROWS:
         return {"train": folds.rows, "dev": folds.dev or nothing, "test": nothing}
-    tested = tested_rows(folds, repetition, fold)
+    tested = rows_of_fold(folds, repetition, fold)
     trained = np.flatnonzero(assign(folds, repetition) != fold)
     if folds.dev is not None:
         train, dev = folds.rows.take(trained), folds.dev

@@ -101,9 +101,7 @@ def load_dataset(
         share = TEST_SHARE if test_size is None else test_size
         splits = complete(parts, columns.task, split_seed, train.source, remarks, share)
         splits = shrink(splits, columns.task, fraction, split_seed, remarks)
-    remarks.warnings += audit(
-        {name: split for name, split in splits.items() if len(split)}, columns.task, train.source
-    )
+    remarks.warnings += audit(splits, columns.task, train.source)
     drawn = f"{validation.count} folds" if validation else "drawn from train"
     origin = {
         str(name): origin[name] if name in parts else f"{drawn}, seed {split_seed}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from totune.data.examples import Dataset, Examples, Folds, SplitName
-from totune.data.folds import fold_splits, row_numbers, tested_rows
+from totune.data.folds import fold_splits, row_numbers, rows_of_fold
 from totune.encoders.loading import Loaded
 from totune.encoders.mixing import View
 from totune.features import FeatureCache, compute
@@ -94,7 +94,7 @@ class Context:
         if key not in self._of_folds:
             self._of_folds.clear()
             dataset = replace(self.dataset, **fold_splits(self.folds, *key))
-            tested = tested_rows(self.folds, *key)
+            tested = rows_of_fold(self.folds, *key)
             own = replace(self, dataset=dataset, tested=tested, _splits={}, _of_folds={})
             self._of_folds[key] = own
         return replace(self._of_folds[key], callback=self.callback)
