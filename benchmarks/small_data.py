@@ -5,8 +5,8 @@
 Cuts of 100, 300 and 600 rows are compared twice with cheap strategies: cross-validated (two
 repetitions of five folds) and on one split (three seeds, 10% test rows), each as `compare` does by
 itself. What they find is set against a study of 3,000 other rows, half of them test rows. A study
-agrees if the strategy that it recommends, or has used for now, is the one of the many rows, and it
-is wrong if it recommends another.
+agrees if the same strategy scores best, it is certain if the other is credibly worse, and wrong if
+it is certain and does not agree.
 """
 
 import argparse
@@ -58,6 +58,7 @@ def study(rows: pd.DataFrame, folder: Path, **settings: Any) -> dict[str, Any]:
         "verdict": advice.verdict,
         "use": advice.provisional,
         "best": advice.best,
+        "finding": advice.comparisons[0].verdict,
         "half-width": max(widths) / 2,
         "scores": {name: each.score.mean for name, each in standings.items()},
         "seconds": sum(run.costs.train_seconds for run in found.records if run.costs),
@@ -65,16 +66,15 @@ def study(rows: pd.DataFrame, folder: Path, **settings: Any) -> dict[str, Any]:
 
 
 def agreement(studies: Sequence[dict[str, Any]], many: dict[str, Any]) -> dict[str, Any]:
-    """Over the studies of one size and design: how often they agree, decide, and are wrong."""
+    """Over the studies of one size and design: how often they agree, are certain, and are wrong."""
     count = len(studies)
-    right = [one["use"] == many["use"] for one in studies]
-    decided = [one["verdict"] == "recommended" for one in studies]
+    right = [one["best"] == many["best"] for one in studies]
+    certain = [one["finding"] == "credibly worse" for one in studies]
     return {
         "studies": count,
         "agree": sum(right),
-        "same best": sum(one["best"] == many["best"] for one in studies),
-        "decided": sum(decided),
-        "wrong": sum(done and not same for done, same in zip(decided, right, strict=True)),
+        "certain": sum(certain),
+        "wrong": sum(sure and not same for sure, same in zip(certain, right, strict=True)),
         "half-width": sum(one["half-width"] for one in studies) / count,
     }
 

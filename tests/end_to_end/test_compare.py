@@ -47,7 +47,7 @@ def first(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, E
     without = tmp_path_factory.mktemp("without")
     (without / "optuna.py").write_text("raise ImportError('only a search needs optuna')")
     path = os.pathsep.join([str(without), str(ROOT / "src"), str(ROOT)])
-    words = ["compare", *map(str, where), *CHEAP, "--seeds", "2", "--json"]
+    words = ["compare", *map(str, where), *CHEAP, "--folds", "1", "--seeds", "2", "--json"]
     ended = subprocess.run(
         [sys.executable, "-m", "totune", *words],
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},

@@ -86,7 +86,7 @@ def load_dataset(
     if columns.task == "tagging":
         parts = _in_scheme(parts, tables, columns, tag_scheme, remarks)
     remarks.notes += said
-    origin = {name: table.source for name, table in tables.items()}
+    origin: dict[SplitName, str] = {name: table.source for name, table in tables.items()}
     validation = None
     if evaluate_on == "dev":
         parts, origin = _on_dev(parts, origin, remarks)
@@ -103,7 +103,7 @@ def load_dataset(
         splits = shrink(splits, columns.task, fraction, split_seed, remarks)
     remarks.warnings += audit(splits, columns.task, train.source)
     drawn = f"{validation.count} folds" if validation else "drawn from train"
-    origin = {
+    places = {
         str(name): origin[name] if name in parts else f"{drawn}, seed {split_seed}"
         for name in splits
     }
@@ -115,7 +115,7 @@ def load_dataset(
         columns=columns,
         notes=tuple(remarks.notes),
         warnings=tuple(remarks.warnings),
-        provenance={"source": str(source if isinstance(source, str | Path) else name), **origin},
+        provenance={"source": str(source if isinstance(source, str | Path) else name), **places},
         classes=train.classes.get(columns.label or "", ()),
         folds=validation,
     )

@@ -205,7 +205,9 @@ def check_same_study(store: Store, info: StudyInfo) -> None:
         return
     old = store.info()
     others = []
-    if old.data.get("digest") != info.data["digest"]:
+    if old.folds != info.folds:
+        others.append(f"other splits (`folds={old.folds}`)")
+    elif old.data.get("digest") != info.data["digest"]:
         others.append(f"other data ({old.name})")
     both = old.model and info.model  # runs that read no encoder go with any
     if both and old.model.get("fingerprint") != info.model["fingerprint"]:
