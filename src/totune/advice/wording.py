@@ -125,8 +125,8 @@ def _blocked(decision: Decision, basis: Basis) -> str:
         test = "test" if basis.folds == 1 else "labelled"
         rows = f"{decision.test_rows:,} {test} {basis.metric.row}s"
         now = f"{decision.best.predictions.shape[1]:,}"
-        seeds = basis.seeds(2)
-        return f"{start}: more {seeds} would not settle it, about {rows} might (now {now})."
+        repeated = basis.seeds(2)
+        return f"{start}: more {repeated} would not settle it, about {rows} might (now {now})."
     rows = f"{'test ' if basis.folds == 1 else ''}{basis.metric.row}s"
     return (
         f"{start}: neither more {basis.seeds(2)} nor more {rows} would soon settle it, so choose "

@@ -93,7 +93,9 @@ class Context:
         key = config.seed, config.fold
         if key not in self._of_folds:
             self._of_folds.clear()
-            dataset = replace(self.dataset, **fold_splits(self.folds, *key))
+            parts = fold_splits(self.folds, *key)
+            train, dev, test = parts["train"], parts["dev"], parts["test"]
+            dataset = replace(self.dataset, train=train, dev=dev, test=test)
             tested = rows_of_fold(self.folds, *key)
             own = replace(self, dataset=dataset, tested=tested, _splits={}, _of_folds={})
             self._of_folds[key] = own

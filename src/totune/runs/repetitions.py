@@ -44,12 +44,12 @@ def pool_folds(
     together: ArraysByRun = {}
     order = {record.strategy: place for place, record in reversed(list(enumerate(records)))}
     for (strategy, seed), parts in sorted(found.items(), key=lambda i: (order[i[0][0]], i[0][1])):
-        record = _unfinished(parts, folds)
-        if record is None:
+        result = _unfinished(parts, folds)
+        if result is None:
             rows = _pool([arrays[part.fingerprint] for part in parts], [p.fold or 0 for p in parts])
             together[parts[0].fingerprint] = rows
-            record = _record(parts, rows, task)
-        pooled.append(replace(record, strategy=strategy, seed=seed, parts=tuple(parts)))
+            result = _record(parts, rows, task)
+        pooled.append(replace(result, strategy=strategy, seed=seed, parts=tuple(parts)))
     return pooled, together
 
 

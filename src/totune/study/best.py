@@ -50,6 +50,7 @@ def _save_final(study: Study, label: str, runs: Runs, runner: Runner) -> None:
     elif context.devices.is_main:
         save_run(study.best, run, record, context, store)
         store.save_info(replace(store.info(), final=run.fingerprint))
+    context.devices.wait()  # all read what the main process wrote
 
 
 def save_run(folder: Path, run: Run, record: RunRecord, context: Context, store: Store) -> None:
