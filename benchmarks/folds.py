@@ -26,7 +26,15 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from benchmarks.common import save
-from benchmarks.verdicts import Case, Drawn, judge, row_variances, summarise
+from benchmarks.verdicts import (
+    Case,
+    Drawn,
+    judge,
+    reach_of_first,
+    row_variances,
+    summarise,
+    variances,
+)
 from totune.metrics import METRICS
 from totune.statistics import run_variance
 from totune.statistics.paired import variance_factor
@@ -160,11 +168,15 @@ def run(simulation: Simulation, studies: int, seed: int = 0) -> dict[str, Any]:
         name: summarise(its, [judge(its, data, data.truth, "moderated")])
         for name, (its, data) in analyses.items()
     }
+    for name, (its, data) in analyses.items():
+        known = variances(its, data, "moderated")
+        reach = reach_of_first(its, data, *known, "moderated")
+        rates[name]["half-width of one"] = float(reach.mean())
     gap = folded.truth[:, :1] - folded.truth[:, 1:]
     found = np.array([each[0] for each in plain]), np.array([each[1] for each in plain])
     rates["resampled t"] = {
         "an interval covers": float((np.abs(found[0] - gap) <= found[1]).mean()),
-        "half-width": float(found[1].mean()),
+        "half-width of one": float(found[1].mean()),
     }
     return {"simulation": _plain(simulation), "accuracy": float(folded.scores.mean()), **rates}
 

@@ -254,13 +254,17 @@ def covers(
     case: Case, drawn: Drawn, truth: Floats, own: Floats, dfs: Floats, how: str
 ) -> NDArray[np.bool_]:
     """Whether 95% intervals of the first strategy against each other hold the truth [M, K - 1]."""
-    parts = own * variance_factor(case.seeds, case.folds)
     means = drawn.scores.mean(axis=-1)
+    error = (means[:, :1] - means[:, 1:]) - (truth[:, :1] - truth[:, 1:])
+    return np.asarray(np.abs(error) <= reach_of_first(case, drawn, own, dfs, how))
+
+
+def reach_of_first(case: Case, drawn: Drawn, own: Floats, dfs: Floats, how: str) -> Floats:
+    """Half of the 95% intervals of the first strategy against each other [M, K - 1]."""
+    parts = own * variance_factor(case.seeds, case.folds)
     first, first_df, rest = parts[:, :1], dfs[:, :1], parts[:, 1:]
     df = summed_df(first, first_df, rest, dfs[:, 1:], how)
-    reach = half_width(0.05, drawn.rows[:, 0, 1:], case.rows - 1, first + rest, df)
-    error = (means[:, :1] - means[:, 1:]) - (truth[:, :1] - truth[:, 1:])
-    return np.asarray(np.abs(error) <= reach)
+    return half_width(0.05, drawn.rows[:, 0, 1:], case.rows - 1, first + rest, df)
 
 
 def summed_df(a: Floats, a_df: Floats, b: Floats, b_df: Floats, how: str) -> Floats:

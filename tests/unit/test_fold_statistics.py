@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.folds import Case, Simulation, run
+from benchmarks.folds import Simulation, run
+from benchmarks.verdicts import Case
 
 from totune.metrics import METRICS
 from totune.statistics import SeedVariance, paired_bootstrap, run_variance, seeds_needed

@@ -26,7 +26,7 @@ row once. V is as above, for each row is tested by models that have not seen it.
 of single runs, of which there are S k (`totune.statistics.folds`), and W is s^2 (1 / (S k) +
 1 / (k - 1)), since these runs share training rows (`variance_factor`). Nadeau and Bengio take the
 variance between folds for both, which counts the choice of test rows with it, though no two folds
-share any: that interval is up to a third wider and no safer (docs/verdicts.md).
+share any: that interval is up to a quarter wider and no safer (docs/verdicts.md).
 
 The quantiles enter before the sum, because Satterthwaite's degrees of freedom for the sum of
 a variance known well and one known from 3 seeds come out too high: that interval covered
