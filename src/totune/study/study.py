@@ -67,7 +67,7 @@ class Study:
             f"{fault} Its run is left out; totune compare does it again."
             for fault in self.unreadable
         ]
-        reasons = (*found.reasons, *validation_words(self.info, found, self._store))
+        reasons = (*found.reasons, *validation_words(self.info, self._store))
         caveats = (*lost, *found.caveats, *self.info.data.get("cautions", ()))
         return replace(found, reasons=reasons, caveats=caveats)
 
@@ -148,7 +148,7 @@ class Study:
         }
 
 
-def validation_words(info: StudyInfo, advice: Advice, store: Store) -> list[str]:
+def validation_words(info: StudyInfo, store: Store) -> list[str]:
     """What the scores of a cross-validation are of, and which rows trained the model in `best/`."""
     if info.folds == 1:
         return []
