@@ -5,12 +5,14 @@ from benchmarks import (
     crf,
     extraction,
     fine_tuning,
+    folds,
     frozen_prefix,
     heads,
     language_models,
     pretraining,
     racing,
     scaling,
+    small_data,
     verdicts,
 )
 
@@ -26,3 +28,5 @@ if __name__ == "__main__":
     extraction.main()
     scaling.main()
     verdicts.main()
+    folds.main()
+    small_data.main()

@@ -26,7 +26,7 @@ from benchmarks.common import save
 from totune.advice.compare import ALPHA
 from totune.metrics import METRICS
 from totune.statistics import moderate, usual_variance
-from totune.statistics.paired import half_width
+from totune.statistics.paired import half_width, variance_factor
 from totune.statistics.selection import adjusted_level
 
 Floats = NDArray[np.float64]
@@ -72,6 +72,7 @@ class Case:
         same_means: whether these score more otherwise, so that all means come out as without.
         sds: standard deviations of shifts, one per strategy; drawn from the records if None.
         analyses: tests of a race that share out the error; 1 for a study.
+        folds: of a cross-validation, whose repetitions `seeds` counts; 1 of one test split.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Case:
     same_means: bool = False
     sds: tuple[float, ...] | None = None
     analyses: int = 1
+    folds: int = 1
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ class Drawn:
         scores: of runs [M, K, S].
         rows: variance over rows of the difference of two strategies [M, K, K].
         fixed: which strategies have seeds that change nothing [K].
+        runs: of a cross-validation the variances of single runs' scores [M, K]; else None.
     """
 
     truth: Floats
@@ -102,6 +105,7 @@ class Drawn:
     scores: Floats
     rows: Floats
     fixed: NDArray[np.bool_]
+    runs: Floats | None = None
 
 
 def draw(case: Case, studies: int, strategies: int, rng: np.random.Generator) -> Drawn:
@@ -165,14 +169,17 @@ def row_variances(right: NDArray[Any]) -> Floats:
     return np.asarray(both * n / (n - 1) + 1 / n**2)
 
 
-def variances(scores: Floats, fixed: NDArray[np.bool_], rows: int, how: str) -> tuple[Floats, ...]:
-    """Variances of seeds [M, K] and their degrees of freedom."""
-    s2, n = scores.var(axis=-1, ddof=1), scores.shape[-1]
+def variances(case: Case, drawn: Drawn, how: str) -> tuple[Floats, ...]:
+    """Variances of single runs [M, K] and their degrees of freedom."""
+    fixed, n = drawn.fixed, drawn.scores.shape[-1]
+    s2, df, rows = drawn.scores.var(axis=-1, ddof=1), n - 1, float(case.rows)
+    if drawn.runs is not None:
+        s2, df, rows = drawn.runs, case.folds * (n - 1), case.rows / case.folds
     if how == "own":
         return np.where(fixed, 0.0, s2), np.where(fixed, math.inf, n - 1) * np.ones_like(s2)
     found, dfs = np.zeros_like(s2), np.full_like(s2, math.inf)
     found[:, ~fixed], dfs[:, ~fixed] = moderate(
-        s2[:, ~fixed], [n - 1] * int((~fixed).sum()), usual_variance(METRICS["accuracy"], rows)
+        s2[:, ~fixed], [df] * int((~fixed).sum()), usual_variance(METRICS["accuracy"], rows)
     )
     return found, dfs
 
@@ -214,8 +221,8 @@ def judge(
     if inside is not None:
         means = np.where(inside, means, -np.inf)
     at, best = np.arange(len(means)), means.argmax(axis=-1)
-    own, dfs = variances(drawn.scores, drawn.fixed, case.rows, how)
-    parts, rows = own / case.seeds, drawn.rows[at, best]  # [M, K]
+    own, dfs = variances(case, drawn, how)
+    parts, rows = own * variance_factor(case.seeds, case.folds), drawn.rows[at, best]  # [M, K]
     first, first_df = parts[at, best][:, None], dfs[at, best][:, None]
     both = parts + first
     df = summed_df(first, first_df, parts, dfs, how)
@@ -247,12 +254,17 @@ def covers(
     case: Case, drawn: Drawn, truth: Floats, own: Floats, dfs: Floats, how: str
 ) -> NDArray[np.bool_]:
     """Whether 95% intervals of the first strategy against each other hold the truth [M, K - 1]."""
-    parts, means = own / case.seeds, drawn.scores.mean(axis=-1)
+    means = drawn.scores.mean(axis=-1)
+    error = (means[:, :1] - means[:, 1:]) - (truth[:, :1] - truth[:, 1:])
+    return np.asarray(np.abs(error) <= reach_of_first(case, drawn, own, dfs, how))
+
+
+def reach_of_first(case: Case, drawn: Drawn, own: Floats, dfs: Floats, how: str) -> Floats:
+    """Half of the 95% intervals of the first strategy against each other [M, K - 1]."""
+    parts = own * variance_factor(case.seeds, case.folds)
     first, first_df, rest = parts[:, :1], dfs[:, :1], parts[:, 1:]
     df = summed_df(first, first_df, rest, dfs[:, 1:], how)
-    reach = half_width(0.05, drawn.rows[:, 0, 1:], case.rows - 1, first + rest, df)
-    error = (means[:, :1] - means[:, 1:]) - (truth[:, :1] - truth[:, 1:])
-    return np.asarray(np.abs(error) <= reach)
+    return half_width(0.05, drawn.rows[:, 0, 1:], case.rows - 1, first + rest, df)
 
 
 def summed_df(a: Floats, a_df: Floats, b: Floats, b_df: Floats, how: str) -> Floats:

@@ -29,10 +29,19 @@ def _apart(cache: Path) -> None:
 
 @pytest.fixture(scope="session")
 def start(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Start:
-    """Starts `totune ARGUMENTS` and does not wait for its end."""
+    """Starts `totune ARGUMENTS` and does not wait for its end.
+
+    Comparisons are of one test split unless they say how many folds.
+    """
     start_server()
     folder = tmp_path_factory.mktemp("output")
-    return lambda *arguments: Command(arguments, folder, {"TOTUNE_CACHE": str(cache)})
+
+    def begin(*arguments: object) -> Command:
+        one_split = arguments[:1] == ("compare",) and "--folds" not in arguments
+        more = ("--folds", "1") if one_split else ()
+        return Command([*arguments, *more], folder, {"TOTUNE_CACHE": str(cache)})
+
+    return begin
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,7 @@ def first(data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, E
     without = tmp_path_factory.mktemp("without")
     (without / "optuna.py").write_text("raise ImportError('only a search needs optuna')")
     path = os.pathsep.join([str(without), str(ROOT / "src"), str(ROOT)])
-    words = ["compare", *map(str, where), *CHEAP, "--seeds", "2", "--json"]
+    words = ["compare", *map(str, where), *CHEAP, "--folds", "1", "--seeds", "2", "--json"]
     ended = subprocess.run(
         [sys.executable, "-m", "totune", *words],
         env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
@@ -89,6 +89,7 @@ def test_callbacks_are_called_wherever_a_run_takes_place(
         model=str(data / "encoder"),
         out=tmp_path / "study",
         strategies=["tf-idf", "last-1"],
+        folds=1,
         seeds=1,
         options={"num_train_epochs": 2},
         jobs=jobs,

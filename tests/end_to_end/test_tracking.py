@@ -22,6 +22,7 @@ def test_the_numbers_of_a_study_lie_in_its_folder(data: Path, tmp_path: Path, jo
         model=str(data / "encoder"),
         strategies=["tf-idf", "feature-extraction", "last-2"],
         options={"num_train_epochs": 2},
+        folds=1,
         seeds=1,
         jobs=jobs,
         track=["tensorboard"],

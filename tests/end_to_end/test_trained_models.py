@@ -223,6 +223,7 @@ def test_a_study_of_python_gives_its_best_model(data: Path, tmp_path: Path) -> N
         model=str(data / "encoder"),
         strategies=["tf-idf", {"strategy": "last-2", "label": "top two"}],
         options={"num_train_epochs": 1, "last-2.learning_rate": 1e-3},
+        folds=1,
         seeds=[4],
     )
     assert [record.strategy for record in study.records] == ["tf-idf", "top two"]

@@ -44,6 +44,7 @@ def test_the_example_trains(tmp_path: Path) -> None:
         out=tmp_path / "study",
         strategies=["norms-first"],
         head="max-mean",
+        folds=1,
         seeds=1,
         options={"num_train_epochs": 2},
     )

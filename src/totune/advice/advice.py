@@ -135,7 +135,8 @@ def advise(
     decision = decide(best, others, comparisons, constant, undertrained)
     beating = _without(scored, constant)
     smallest = find_smallest(decision, beating, comparisons)
-    basis = wording.Basis(measure, tolerance, screening.floor * measure.sign, undertrained)
+    floor = screening.floor * measure.sign
+    basis = wording.Basis(measure, tolerance, floor, undertrained, best.n_folds)
     return Advice(
         verdict=decision.verdict,
         headline=wording.headline(decision, basis),

@@ -18,6 +18,7 @@ from totune.statistics import (
     holm,
     moderate,
     paired_bootstrap,
+    run_variance,
     seeds_needed,
     steps_p,
     usual_variance,
@@ -29,6 +30,7 @@ Finding = Literal["credibly worse", "as good", "open", "worse as trained"]
 
 ALPHA = 0.05
 SEEDS_TO_START = 3  # fewer give a t interval that is too wide to use
+REPETITIONS_TO_START = 2  # of a cross-validation, whose every fold is a run
 
 
 @dataclass(frozen=True)
@@ -130,14 +132,16 @@ def pair_up(
         metric: the metric that scores are compared in.
         known: further strategies whose seeds inform the variances.
     """
-    noise = seed_variances([best, *others, *known], metric, len(test.targets))
+    noise = seed_variances([best, *others, *known], metric, test)
     return [_paired(best, other, test, metric, noise) for other in others]
 
 
 def seed_variances(
-    strategies: Sequence[StrategySummary], metric: Metric, n_rows: int
+    strategies: Sequence[StrategySummary], metric: Metric, test: TestSet
 ) -> dict[str, SeedVariance]:
-    """The moderated variance of the scores of single seeds, by strategy of at least two seeds.
+    """The moderated variance of the scores of single runs, by strategy of at least two seeds.
+
+    Of a cross-validation these are the runs of the folds, each scored on its own rows.
 
     A strategy whose seeds all give the same predictions, as most baselines do, has no variance and
     does not inform those of the others.
@@ -145,17 +149,27 @@ def seed_variances(
     Args:
         strategies: all strategies of a study.
         metric: the metric that scores are compared in.
-        n_rows: number of test rows.
+        test: the test set.
     """
     several = [each for each in strategies if each.seeds > 1]
     varying = [each for each in several if not each.fixed]
-    own = [float(np.var(each.scores, ddof=1)) for each in varying]
-    found = moderate(own, [each.seeds - 1 for each in varying], usual_variance(metric, n_rows))
+    own = [_run_variance(each, metric, test) for each in varying]
+    rows = len(test.targets) / max([each.n_folds for each in varying], default=1)
+    level = usual_variance(metric, rows)
+    found = moderate([each.variance for each in own], [each.df for each in own], level)
     names = [each.strategy for each in varying]
     return dict.fromkeys((each.strategy for each in several), FIXED) | {
         name: SeedVariance(float(variance), float(df))
         for name, variance, df in zip(names, *found, strict=True)
     }
+
+
+def _run_variance(summary: StrategySummary, metric: Metric, test: TestSet) -> SeedVariance:
+    """The variance of a strategy's own runs, not moderated."""
+    if summary.n_folds == 1:
+        return SeedVariance(float(np.var(summary.scores, ddof=1)), summary.seeds - 1)
+    about = summary.predictions, summary.folds, test.n_classes
+    return run_variance(metric, test.targets, *about)
 
 
 def judge(
@@ -201,7 +215,9 @@ def _paired(
     known = a.strategy in noise and b.strategy in noise
     seeds = (noise[a.strategy], noise[b.strategy]) if known else None
     sides = a.predictions, b.predictions
-    return paired_bootstrap(metric, test.targets, *sides, test.n_classes, seeds=seeds)
+    return paired_bootstrap(
+        metric, test.targets, *sides, test.n_classes, seeds=seeds, folds=best.n_folds
+    )
 
 
 def _comparison(
@@ -250,7 +266,8 @@ def _needed(pair: Paired, tolerance: float, level: float) -> tuple[int | None, i
     """How many more seeds should settle an open comparison, or how many test rows could."""
     fewest = min(pair.spread.n_seeds)
     if not pair.spread.is_known:
-        return SEEDS_TO_START - fewest, None
+        start = SEEDS_TO_START if pair.spread.folds == 1 else REPETITIONS_TO_START
+        return start - fewest, None
     needed = seeds_needed(pair, abs(pair.difference - tolerance), 1 - level)
     more = None if needed.seeds is None else max(1, needed.seeds - fewest)
     return more, needed.examples

@@ -53,6 +53,8 @@ def _searched(searches: Sequence[SearchRecord], summaries: Sequence[StrategySumm
 def _seeds(summaries: Sequence[StrategySummary]) -> str:
     """The number of seeds that the winners ran over."""
     runs = sorted({len(each.records) for each in summaries})
+    if any(each.n_folds > 1 for each in summaries):
+        return " of the first fold, some of which other folds test on"
     if not runs:
         return ""
     several = f"{runs[0]} to {runs[-1]}" if len(runs) > 1 else str(runs[0])

@@ -106,8 +106,9 @@ def find_undertrained(
     """
     found = {}
     for each in sorted(strategies, key=lambda one: one.strategy):
-        brief = [run for run in each.usable if is_undertrained(run, each.strategy in weak, metric)]
-        if 2 * len(brief) > each.seeds:
+        runs = each.runs
+        brief = [run for run in runs if is_undertrained(run, each.strategy in weak, metric)]
+        if 2 * len(brief) > len(runs):
             found[each.strategy] = _longer(brief[0])
     return found
 

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from totune.errors import DataError
 from totune.metrics import Metric
 from totune.runs.records import Costs, RunRecord
+from totune.runs.repetitions import runs_of
 from totune.statistics import Summary, moderated_summaries
 
 # By fingerprint of a run: targets [N], predictions [N] and, for classes, scores [N, C]; targets and
-# predictions are [N, W] where words are tagged, [N, C + 1] where rows have several labels.
+# predictions are [N, W] where words are tagged, [N, C + 1] where rows have several labels. Of a
+# repetition of a cross-validation also the fold of each row, folds [N].
 Arrays = Mapping[str, Mapping[str, NDArray[Any]]]
 
 NO_SCORE = Summary(math.nan, math.nan, 0, math.nan, math.nan)
@@ -43,6 +45,9 @@ def is_usable(run: RunRecord, arrays: Arrays | None = None) -> bool:
 class StrategySummary:
     """The runs of one strategy: scores and costs are those of its usable runs.
 
+    Of a cross-validation a record is a repetition of all folds (`totune.runs.repetitions`); costs
+    are still those of one run, of one fold.
+
     What needs predictions is empty where records alone were read: `predictions`, `scores`, `score`.
 
     Attributes:
@@ -51,6 +56,7 @@ class StrategySummary:
         usable: the runs that count, see `is_usable`.
         predictions: of the usable runs on the test rows, [S, N] or [S, N, W]; class probabilities
             [S, N, C] where the metric is of those.
+        folds: of a cross-validation the fold of each row in each repetition, [S, N]; else empty.
         scores: test scores of the usable runs in the study's metric, [S].
         score: their mean, their standard deviation, and the 95% interval of the mean over seeds on
             this test set, from variances that all strategies inform
@@ -63,8 +69,19 @@ class StrategySummary:
     predictions: NDArray[Any] = field(
         default_factory=lambda: np.zeros((0, 0)), compare=False, repr=False
     )
+    folds: NDArray[Any] = field(default_factory=lambda: np.zeros((0, 0)), compare=False, repr=False)
     scores: tuple[float, ...] = ()
     score: Summary = NO_SCORE
+
+    @property
+    def runs(self) -> list[RunRecord]:
+        """The runs behind `usable`: of a cross-validation those of the folds."""
+        return runs_of(self.usable)
+
+    @property
+    def n_folds(self) -> int:
+        """The folds of each repetition; 1 without cross-validation."""
+        return int(self.folds.max()) if self.folds.size else 1
 
     @property
     def seeds(self) -> int:
@@ -149,6 +166,8 @@ class StrategySummary:
             "degenerate": len(self.degenerate),
             "unscored": self.unscored,
             "seeds": self.seeds,
+            "folds": self.n_folds,
+            "rows": len(self.predictions[0]) if len(self.predictions) else None,
             "mean": self.score.mean,
             "std": self.score.std,
             "low": self.score.low,
@@ -187,8 +206,12 @@ def summarize(
         usable = tuple(run for run in found if is_usable(run, arrays))
         summary = StrategySummary(name, tuple(found), usable)
         if arrays is not None and usable:
-            predictions = np.stack([arrays[run.fingerprint][read] for run in usable])
+            found_arrays = [arrays[run.fingerprint] for run in usable]
+            predictions = np.stack([each[read] for each in found_arrays])
             summary = replace(summary, predictions=predictions)
+            if all("folds" in each for each in found_arrays):
+                folds = np.stack([each["folds"] for each in found_arrays])
+                summary = replace(summary, folds=folds)
         summaries.append(summary)
     return summaries
 

@@ -45,12 +45,18 @@ class Basis:
         tolerance: how much worse than the best is still good enough.
         constant: score of the best constant answer.
         undertrained: by strategy that is possibly under-trained, the setting that trains it longer.
+        folds: of a cross-validation, whose repetitions seeds are; 1 of one split.
     """
 
     metric: Metric
     tolerance: float
     constant: float
     undertrained: Mapping[str, str]
+    folds: int = 1
+
+    def seeds(self, count: int) -> str:
+        """What is repeated, for so many of them."""
+        return plural(count, "seed" if self.folds == 1 else "repetition")
 
     @property
     def limit(self) -> str:
@@ -115,15 +121,20 @@ def _blocked(decision: Decision, basis: Basis) -> str:
     if decision.more_seeds is not None:
         seeds = min(each.seeds for each in decision.strategies) + decision.more_seeds
         single = any(math.isnan(blocker.low) for blocker in decision.blockers)
-        effect = "would show how much seeds matter" if single else "should settle it"
-        more = f"{decision.more_seeds} more {plural(decision.more_seeds, 'seed')} per strategy"
+        effect = f"would show how much {basis.seeds(2)} matter" if single else "should settle it"
+        more = f"{decision.more_seeds} more {basis.seeds(decision.more_seeds)} per strategy"
         return f"{start}: {more} {effect} (--seeds {seeds})."
     if decision.test_rows is not None:
-        rows = f"{decision.test_rows:,} test {basis.metric.row}s"
+        test = "test" if basis.folds == 1 else "labelled"
+        rows = f"{decision.test_rows:,} {test} {basis.metric.row}s"
         now = f"{decision.best.predictions.shape[1]:,}"
-        return f"{start}: more seeds would not settle it, about {rows} might (now {now})."
-    rows = f"test {basis.metric.row}s"
-    return f"{start}: neither more seeds nor more {rows} would soon settle it, so choose by cost."
+        repeated = basis.seeds(2)
+        return f"{start}: more {repeated} would not settle it, about {rows} might (now {now})."
+    rows = f"{'test ' if basis.folds == 1 else ''}{basis.metric.row}s"
+    return (
+        f"{start}: neither more {basis.seeds(2)} nor more {rows} would soon settle it, so choose "
+        "by cost."
+    )
 
 
 def _train_longer(names: Sequence[str], basis: Basis) -> str:
@@ -145,11 +156,12 @@ def _remedy(strategy: str, basis: Basis) -> str:
 def reasons(best: StrategySummary, comparisons: Sequence[Comparison], basis: Basis) -> list[str]:
     """The best strategy, and the finding on each other one, nearest first."""
     found, metric = best.score, basis.metric
-    spread = f"mean of {best.seeds} seeds, 95% interval {_range(found.low, found.high, metric)}"
+    seeds = f"{best.seeds} {basis.seeds(best.seeds)}"
+    spread = f"mean of {seeds}, 95% interval {_range(found.low, found.high, metric)}"
     if best.seeds == 1:
-        spread = "one seed"
+        spread = f"one {basis.seeds(1)}"
     elif best.fixed:
-        spread = f"the same with each of {best.seeds} seeds"
+        spread = f"the same with each of {seeds}"
     lines = [f"{best.strategy} scores best: {score(found.mean, metric, 1)} ({spread})."]
     for comparison in sorted(comparisons, key=lambda c: (c.difference, c.strategy)):
         lines.append(_finding(comparison, basis))
@@ -163,7 +175,8 @@ def _finding(comparison: Comparison, basis: Basis) -> str:
     if name in basis.undertrained:
         longer = f" It is possibly under-trained: train it longer ({_remedy(name, basis)})."
     if math.isnan(comparison.low):
-        return f"{name} is open: {gap}, but one seed does not show how much seeds matter.{longer}"
+        one, many = basis.seeds(1), basis.seeds(2)
+        return f"{name} is open: {gap}, but one {one} does not show how much {many} matter.{longer}"
     gap += f" (95% interval {_range(comparison.low, comparison.high, metric, 2)})"
     return {
         "credibly worse": f"{name} is credibly worse by more than {limit}: {gap}.",
@@ -255,15 +268,16 @@ def caveats(
     if metric.multi_label and targets.ndim == 2:
         unseen = int((targets[:, -1] > 0).sum())
     lines = lost(summaries)
-    if seeds < FEW_SEEDS:
+    if seeds < FEW_SEEDS and (basis.folds == 1 or seeds < 2):
         lines.append(
-            f"The fewest usable seeds of a strategy are {seeds}: with fewer than {FEW_SEEDS}, how "
-            "much seeds matter is not well known."
+            f"The fewest usable {basis.seeds(2)} of a strategy are {seeds}: with fewer than "
+            f"{FEW_SEEDS if basis.folds == 1 else 2}, how much {basis.seeds(2)} matter is not well "
+            "known."
         )
     if rows < TINY_TEST_ROWS:
         lines.append(
-            f"The test set is tiny: {rows} {plural(rows, metric.row)}, so one {metric.row} is "
-            f"{100 / rows:.1f}% of it."
+            f"The {'test set' if basis.folds == 1 else 'data'} is tiny: {rows} "
+            f"{plural(rows, metric.row)}, so one {metric.row} is {100 / rows:.1f}% of it."
         )
     if unseen:
         lines.append(
@@ -290,7 +304,8 @@ def lost(summaries: Sequence[StrategySummary]) -> list[str]:
 
 def _lost(summary: StrategySummary) -> list[str]:
     name, runs, failed = summary.strategy, len(summary.records), len(summary.failed)
-    of = f"of {runs} {plural(runs, 'run')} of {name}"
+    repeated = any(record.parts for record in summary.records)
+    of = f"of {runs} {plural(runs, 'repetition' if repeated else 'run')} of {name}"
     why = f" ({summary.trouble.rstrip('.')})" if summary.trouble else ""
     lines = []
     if failed:
@@ -299,6 +314,11 @@ def _lost(summary: StrategySummary) -> list[str]:
         cause = "" if failed else why
         count = len(summary.degenerate)
         lines.append(f"{count} {of} came out degenerate{cause}; the mean counts them in.")
+    elif folds := [run for run in summary.runs if run.degenerate]:
+        lines.append(
+            f"{len(folds)} of {len(summary.runs)} folds of {name} came out degenerate "
+            f"({folds[0].degenerate}); their rows count like any other."
+        )
     if summary.unscored:
         lines.append(f"{summary.unscored} {of} left no finite test predictions.")
     if not summary.usable:

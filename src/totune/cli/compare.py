@@ -11,7 +11,7 @@ import typer
 from totune.cli.options import (
     COMMON_OPTIONS,
     STUDY_OPTIONS,
-    Data,
+    DataOrTrain,
     Json,
     Quiet,
     examples,
@@ -33,6 +33,14 @@ COMPARE_EXAMPLES = examples(
     (
         "Your own data, five seeds, at most half an hour:",
         "totune compare reviews.csv --seeds 5 --budget 30m --out studies/reviews",
+    ),
+    (
+        "Few rows: five folds, so that every row is tested on; texts of an author stay together:",
+        "totune compare reviews.csv --folds 5 --group author --out studies/reviews",
+    ),
+    (
+        "Files of your own splits; GLUE's habit of scoring on dev:",
+        "totune compare --train train.tsv --dev dev.tsv --evaluate-on dev",
     ),
     (
         "Name the columns, and what to compare:",
@@ -75,7 +83,7 @@ COMPARE_EXAMPLES = examples(
 
 @takes(STUDY_OPTIONS)
 def compare(
-    data: Data,
+    data: DataOrTrain = None,
     out: Annotated[
         Path,
         typer.Option(
@@ -129,7 +137,7 @@ TRAIN_EXAMPLES = examples(
 
 @takes(COMMON_OPTIONS)
 def train(
-    data: Data,
+    data: DataOrTrain = None,
     strategy: Annotated[
         str, typer.Option(help="A name of totune list strategies or totune list baselines.")
     ] = "fine-tuning",

@@ -34,12 +34,18 @@ Json = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Say nothing on the way; only results and errors.")
 ]
-Data = Annotated[
-    str,
+_DATA = typer.Argument(
+    metavar="DATA",
+    help="A csv, tsv, jsonl or parquet file, a CoNLL file, sentiment trees, a folder with "
+    "train/dev/test files, hub:NAME, hub:NAME/CONFIG or example:rotten-tomatoes.",
+)
+Data = Annotated[str, _DATA]
+DataOrTrain = Annotated[
+    str | None,
     typer.Argument(
         metavar="DATA",
-        help="A csv, tsv, jsonl or parquet file, a CoNLL file, sentiment trees, a folder with "
-        "train/dev/test files, hub:NAME, hub:NAME/CONFIG or example:rotten-tomatoes.",
+        help=f"{_DATA.help} Or none, with the train file as --train.",
+        show_default=False,
     ),
 ]
 
@@ -221,7 +227,16 @@ def _flag(name: str) -> str:
 STUDY_OPTIONS = options_of(Settings)
 _OF_SEVERAL_RUNS = {  # what one run has no use for
     *("strategies", "seeds", "budget", "race", "race_fraction", "search", "search_storage"),
-    *("keep_weights", "tolerance", "jobs", "executor", "address", "cpus_per_run", "gpus_per_run"),
+    *(
+        "keep_weights",
+        "tolerance",
+        "folds",
+        "jobs",
+        "executor",
+        "address",
+        "cpus_per_run",
+        "gpus_per_run",
+    ),
 }
 DATA_OPTIONS = [
     one for one in STUDY_OPTIONS if one.annotation.__metadata__[0].rich_help_panel == DATA

@@ -102,7 +102,7 @@ def _sizes(data: str | None, rows: int, reading: Mapping[str, Any]) -> tuple[int
     """
     settings = build(Settings, reading, "plan")
     settings.check()
-    if data is None:
+    if data is None and settings.train is None:
         usual = Settings()
         unused = [name for name in reading if getattr(settings, name) != getattr(usual, name)]
         if unused:
@@ -110,8 +110,7 @@ def _sizes(data: str | None, rows: int, reading: Mapping[str, Any]) -> tuple[int
         return rows, max(1, rows // 8), None  # as splits of 80, 10 and 10% have them
     from totune.data.sources import load_dataset
 
-    read = {name: getattr(settings, name) for name in reading}
-    found = load_dataset(data, **read)
+    found = load_dataset(settings.source(data), **settings.reading(may_fold=True))
     return len(found.train), len(found.dev), found.columns.task
 
 

@@ -39,7 +39,7 @@ def audit(parts: Mapping[SplitName, Examples], task: TaskName, source: str) -> l
     """
     if task == "multi-label":
         warnings = check_label_sets(parts["train"], source)
-        found = (_repeats(parts), _contradictions(parts), _unseen(parts), _rare(parts["train"]))
+        found = (_repeats(parts), _contradictions(parts), _unseen(parts), _rare(parts))
         return warnings + [warning for group in found for warning in group]
     _check_variety(parts["train"], task, source)
     if task == "tagging":

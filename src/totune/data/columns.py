@@ -54,6 +54,7 @@ def find_columns(
     label: str | None = None,
     task: TaskName | None = None,
     label_separator: str = SEPARATOR,
+    group: str | None = None,
 ) -> tuple[Columns, list[str]]:
     """Decides what each column of the train split is.
 
@@ -66,6 +67,7 @@ def find_columns(
             0 and 1, one for each label, with commas between.
         task: "classification", "multi-label", "regression" or "tagging", if named.
         label_separator: between several labels of a row where they are one text.
+        group: the column of groups that are drawn whole, if named.
 
     Returns:
         The columns, and sentences that say what was chosen and what else might have been.
@@ -73,13 +75,20 @@ def find_columns(
     Raises:
         DataError: a named column does not exist, or no column fits.
     """
-    named = _resolved(table, {"text": text, "pair": pair, "label": label})
+    named = _resolved(table, {"text": text, "pair": pair, "label": label, "group": group})
     text, pair, label = named["text"], named["pair"], named["label"]
+    group = named.pop("group")
     _refuse_several(table, label, task)
     tagging = find_tagging(table, named, task)
     if tagging is not None:
+        if group is not None:
+            raise DataError(
+                f"{table.source}: `group` is for data with a text per row; where words are tagged "
+                "documents are kept together. Leave it out."
+            )
         return tagging[0], _say_tagging(*tagging, label)
-    found = {n: p for n, p in profiles(table).items() if n != table.document or n == pair}
+    apart = {table.document, group} - {pair}
+    found = {n: p for n, p in profiles(table).items() if n not in apart}
     if text is None:
         text, pair = _find_texts(table, found, pair, label)
     ranked = _ranked_labels(found, (text, pair))
@@ -93,7 +102,7 @@ def find_columns(
     if chosen_task != "multi-label":
         refuse_lists(table, chosen, chosen_task)
     separator = label_separator if chosen_task == "multi-label" else None
-    columns = Columns(text, chosen, pair, chosen_task, table.document, separator)
+    columns = Columns(text, chosen, pair, chosen_task, table.document, separator, group)
     notes = _say(table, columns, named, found)
     return columns, notes + _ask(table, columns, named["label"], task, rest)
 

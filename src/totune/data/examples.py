@@ -39,6 +39,8 @@ class Examples:
         whole: whether each row stands for itself, where the others are parts of such rows (phrases
             of a sentence) that only training sees; None where all do.
         rows: where each row stood in its source, for messages ("train.csv row 12").
+        groups: which group each row belongs to, where a person has named groups: rows of one are
+            drawn into one split. Not part of the digest, which splits follow from.
     """
 
     texts: tuple[str, ...]
@@ -48,6 +50,7 @@ class Examples:
     words: tuple[tuple[str, ...], ...] | None = None
     documents: tuple[int, ...] | None = None
     whole: tuple[bool, ...] | None = None
+    groups: tuple[int, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -80,6 +83,7 @@ class Examples:
             words=taken(self.words),
             documents=taken(self.documents),
             whole=taken(self.whole),
+            groups=taken(self.groups),
         )
 
     def digest(self) -> str:
@@ -121,6 +125,7 @@ class Columns:
         document: what tells documents apart, None where that is not known.
         label_separator: between several labels of a row where they are one text; None where a
             row has one.
+        group: what tells groups apart that are drawn whole, None where a person named none.
     """
 
     text: str
@@ -129,6 +134,27 @@ class Columns:
     task: TaskName = "classification"
     document: str | None = None
     label_separator: str | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class Folds:
+    """The cross-validation of a dataset; `totune.data.folds` makes its splits.
+
+    Attributes:
+        rows: all of them.
+        task: decides the strata.
+        count: number of folds.
+        seed: fixes the folds, with the number of a repetition.
+        dev: the dev split that the data has; where it has none, each fold holds out 10% of the
+            rows that it does not test on.
+    """
+
+    rows: Examples
+    task: TaskName
+    count: int
+    seed: int
+    dev: Examples | None = None
 
 
 @dataclass(frozen=True)
@@ -137,10 +163,13 @@ class Dataset:
 
     Attributes:
         name: short name for reports ("rotten-tomatoes", "train.csv").
+        train: of a cross-validation this and the other splits are those of its first fold.
+        dev: no rows where none are held out for choosing an epoch.
         columns: what was detected or named.
         notes: what a person should be told, one sentence each ("3 rows without text dropped: ...").
         warnings: what may spoil the result, one sentence each, with counts.
         classes: the classes in the order that the source declares; empty where it declares none.
+        folds: the cross-validation of all rows, or None.
     """
 
     name: str
@@ -152,6 +181,7 @@ class Dataset:
     warnings: tuple[str, ...] = ()
     provenance: dict[str, str] = field(default_factory=dict)
     classes: tuple[str, ...] = ()
+    folds: Folds | None = None
 
     def splits(self) -> dict[SplitName, Examples]:
         return {"train": self.train, "dev": self.dev, "test": self.test}

@@ -56,6 +56,7 @@ def extract(table: SourceTable, columns: Columns, remarks: Remarks) -> Examples:
     if columns.task == "multi-label":
         remark_label_sets(table, columns, remarks)
     documents = table.columns.get(columns.document or "")
+    groups = table.columns.get(columns.group or "")
     whole = table.whole
     return Examples(
         texts=tuple(texts),
@@ -64,6 +65,7 @@ def extract(table: SourceTable, columns: Columns, remarks: Remarks) -> Examples:
         rows=tuple(table.rows),
         documents=None if documents is None else number_documents(documents),
         whole=None if whole is None else tuple(i in whole for i in range(len(table))),
+        groups=None if groups is None else number_documents(groups),
     ).take(kept)
 
 

@@ -18,11 +18,12 @@ from totune.data.examples import (
 )
 from totune.data.extraction import extract, has_labels
 from totune.data.files import TABLE_SUFFIXES, missing_file, table_stem, table_suffix
+from totune.data.folds import fold_splits, make_folds
 from totune.data.hub import open_hub, read_example
 from totune.data.inputs import read_inputs
 from totune.data.label_sets import SEPARATOR, describe_label_sets, label_columns
 from totune.data.readers import read_table
-from totune.data.splits import complete, shrink
+from totune.data.splits import TEST_SHARE, complete, shrink
 from totune.data.tables import Remarks, SourceTable
 from totune.data.tagging.schemes import SCHEMES, Scheme, detect
 from totune.data.tagging.sentences import extract_tagged, rewrite, scheme_note
@@ -48,6 +49,10 @@ def load_dataset(
     split_seed: int = 0,
     tag_scheme: Scheme = "iob2",
     label_separator: str | None = None,
+    group: str | None = None,
+    folds: int | None = 1,
+    test_size: float | None = None,
+    evaluate_on: SplitName = "test",
 ) -> Dataset:
     """Reads a labelled dataset, finds its columns and task, and makes the splits it lacks.
 
@@ -67,6 +72,11 @@ def load_dataset(
         tag_scheme: "iob1", "iob2" or "iobes", which tags of spans are converted to.
         label_separator: what stands between several labels of a row, "|" if not named; naming it
             asks for the task "multi-label".
+        group: the column of groups that are drawn whole, if rows of one are alike.
+        folds: of a cross-validation; 1 for one split, None for what suits the data.
+        test_size: share of the rows that a drawn test split gets; 10% if None.
+        evaluate_on: "dev" has the dev split that the data has stand for test; nothing is drawn
+            from train then, and no rows choose an epoch.
 
     Raises:
         DataError: the data cannot be used; one message with the place and the remedy.
@@ -78,23 +88,37 @@ def load_dataset(
     remarks = Remarks()
     name, tables = read_splits(source, encoding, remarks)
     train = tables["train"]
-    columns, said = find_columns(train, text, pair, label, task, label_separator or SEPARATOR)
+    separator = label_separator or SEPARATOR
+    columns, said = find_columns(train, text, pair, label, task, separator, group)
     parts = _extract(tables, columns, remarks)
     if columns.task == "tagging":
         parts = _in_scheme(parts, tables, columns, tag_scheme, remarks)
     remarks.notes += said
-    splits = complete(parts, columns.task, split_seed, train.source, remarks)
-    splits = shrink(splits, columns.task, fraction, split_seed, remarks)
+    origin: dict[SplitName, str] = {name: table.source for name, table in tables.items()}
+    validation = None
+    if evaluate_on == "dev":
+        parts, origin = _on_dev(parts, origin, remarks)
+    elif folds != 1:
+        validation = make_folds(
+            parts, columns.task, folds, split_seed, train.source, remarks, fraction
+        )
+    _check_unused(parts, train.source, group, test_size)
+    if validation is not None:
+        splits: Mapping[SplitName, Examples] = fold_splits(validation, 0, 1)
+    else:
+        share = TEST_SHARE if test_size is None else test_size
+        splits = complete(parts, columns.task, split_seed, train.source, remarks, share)
+        splits = shrink(splits, columns.task, fraction, split_seed, remarks)
+    every = splits["train"] if validation is None else validation.rows
     if columns.task == "multi-label":
-        remarks.notes.append(describe_label_sets(splits["train"]))
+        remarks.notes.append(describe_label_sets(every))
     remarks.warnings += audit(splits, columns.task, train.source)
     if columns.task == "classification":
-        remarks.notes.append(count_classes(splits["train"]))
-    origin = {
-        str(split): tables[split].source
-        if split in parts
-        else f"drawn from train, seed {split_seed}"
-        for split in splits
+        remarks.notes.append(count_classes(every))
+    drawn = f"{validation.count} folds" if validation else "drawn from train"
+    places = {
+        str(name): origin[name] if name in parts else f"{drawn}, seed {split_seed}"
+        for name in splits
     }
     return Dataset(
         name=name,
@@ -104,8 +128,9 @@ def load_dataset(
         columns=columns,
         notes=tuple(remarks.notes),
         warnings=tuple(remarks.warnings),
-        provenance={"source": str(source if isinstance(source, str | Path) else name), **origin},
+        provenance={"source": str(source if isinstance(source, str | Path) else name), **places},
         classes=train.classes.get(columns.label or "", ()),
+        folds=validation,
     )
 
 
@@ -126,6 +151,45 @@ def _check(task: str | None, split_seed: int, tag_scheme: str, label_separator: 
         faults.append(f"split_seed is {split_seed}; it must be 0 or more.")
     if faults:
         raise ConfigError(faults)
+
+
+def _on_dev(
+    parts: Mapping[SplitName, Examples], origin: Mapping[SplitName, str], remarks: Remarks
+) -> tuple[Mapping[SplitName, Examples], dict[SplitName, str]]:
+    """The splits with dev in place of test, and none in place of dev; where each is from."""
+    train, dev = parts["train"], parts.get("dev")
+    if dev is None:
+        raise DataError(
+            f"{origin['train']}: `evaluate_on='dev'` needs a dev split, and there is none with "
+            "labels. Name a dev file with `dev`, or leave it out."
+        )
+    unread = " The test split is not read." if "test" in parts else ""
+    remarks.notes.append(
+        f"Scores are measured on dev ({len(dev):,} rows). Train is not shrunk, so no rows are held "
+        f"out for choosing an epoch: the last one is kept.{unread}"
+    )
+    places = {**origin, "test": origin["dev"], "dev": "none held out"}
+    return {"train": train, "dev": train.take(()), "test": dev}, places
+
+
+def _check_unused(
+    parts: Mapping[SplitName, Examples], source: str, group: str | None, test_size: float | None
+) -> None:
+    """Refuses what was asked of splits that nobody draws.
+
+    Raises:
+        DataError: with what is of no use, and why.
+    """
+    if test_size is not None and "test" in parts:
+        raise DataError(
+            f"{source}: there is a test split, so `test_size={test_size:g}` has nothing to do. "
+            "Leave it out, or name the train file alone."
+        )
+    if group is not None and {"dev", "test"} <= set(parts):
+        raise DataError(
+            f"{source}: no split is drawn, so `group={group!r}` has nothing to keep together. "
+            "Leave it out, or name the train file alone."
+        )
 
 
 def _extract(

@@ -27,6 +27,7 @@ def complete(
     seed: int,
     source: str,
     remarks: Remarks,
+    test_share: float = TEST_SHARE,
 ) -> Mapping[SplitName, Examples]:
     """Draws a dev and a test split from train where they are missing, 10% of it each.
 
@@ -39,12 +40,13 @@ def complete(
         seed: fixes the draw. A class with fewer than three rows stays in train whole.
         source: named in messages.
         remarks: is told what was drawn.
+        test_share: share of the rows that a drawn test split gets.
 
     Raises:
-        DataError: train is too small to be split.
+        DataError: train is too small to be split, or has too few groups.
     """
     train = parts["train"]
-    shares: dict[SplitName, float] = {"dev": DEV_SHARE, "test": TEST_SHARE}
+    shares: dict[SplitName, float] = {"dev": DEV_SHARE, "test": test_share}
     missing: list[SplitName] = [name for name in shares if name not in parts]
     if not missing:
         return parts
@@ -54,17 +56,18 @@ def complete(
             f"make the {' and '.join(missing)} split. Add rows, or give train, dev and test files."
         )
     rows = np.arange(len(train))
-    eligible = np.ones(len(rows), bool) if train.whole is None else np.array(train.whole)
-    by_documents = can_be_drawn(train.documents, eligible)
-    if train.whole is not None and not by_documents:
+    eligible = eligible_rows(train)
+    units = drawn_whole(train, eligible)
+    if train.whole is not None and units is None:
         raise _too_few_trees(source, missing)
+    check_groups(train, 1 + len(missing), f"train and the {' and '.join(missing)} split", source)
     drawn = _draw(train, eligible, task, [shares[name] for name in missing], seed)
     made = dict(parts)
     for name, chosen in zip(missing, drawn, strict=True):
         made[name] = train.take(np.sort(chosen[eligible[chosen]]))
     made["train"] = train.take(np.setdiff1d(rows, np.concatenate(drawn)))
     sizes = " and ".join(f"{name} ({len(made[name]):,} rows)" for name in missing)
-    how = _how(task) if by_documents else _stratified(task)
+    how = _stratified(task) if units is None else _how(train, task)
     note = f"{sizes} drawn from train ({how}, seed {seed}); {len(made['train']):,} rows stay."
     remarks.notes.append(note[0].upper() + note[1:])
     return made
@@ -92,7 +95,7 @@ def shrink(
         return parts
     whole = parts["train"]
     kept = _share(whole, task, fraction, seed)
-    how = _how(task) if can_be_drawn(whole.documents) else _stratified(task)
+    how = _stratified(task) if drawn_whole(whole) is None else _how(whole, task)
     if remarks is not None:
         remarks.notes.append(
             f"Only {fraction:.3g} of the train rows are used ({how}, seed {seed}): "
@@ -101,10 +104,10 @@ def shrink(
     return {**parts, "train": kept}
 
 
-def strata(labels: Sequence[Label], task: TaskName) -> np.ndarray:
+def strata(labels: Sequence[Label], task: TaskName, bins: int = QUANTILE_BINS) -> np.ndarray:
     """The stratum of each row, [N].
 
-    It is its class, or the rarest of its labels, or the tenth of the distribution its score is in,
+    It is its class, or the rarest of its labels, or the quantile (of `bins`) that its score is in,
     or whether a word is tagged.
     """
     if task == "multi-label":
@@ -114,7 +117,7 @@ def strata(labels: Sequence[Label], task: TaskName) -> np.ndarray:
     if task == "classification":
         return np.unique([str(label) for label in labels], return_inverse=True)[1]
     scores = np.asarray(labels, dtype=float)
-    edges = np.quantile(scores, np.linspace(0, 1, QUANTILE_BINS + 1)[1:-1])
+    edges = np.quantile(scores, np.linspace(0, 1, bins + 1)[1:-1])
     return np.searchsorted(edges, scores, side="right")
 
 
@@ -124,13 +127,59 @@ def _draw(
     """Disjoint sets of rows that hold a share of the eligible rows each."""
     rng = np.random.default_rng([seed, _SPLIT_STREAM])
     wanted = [max(1, round(share * int(eligible.sum()))) for share in shares]
-    if can_be_drawn(train.documents, eligible):
-        return draw_documents(train.documents or (), eligible, wanted, rng)
+    units = drawn_whole(train, eligible)
+    if units is not None:
+        return draw_documents(units, eligible, wanted, rng)
     ends = np.cumsum(wanted)
     return np.split(_spread(train, task, rng)[: ends[-1]], ends[:-1])
 
 
-def _how(task: TaskName) -> str:
+def draw_dev(train: Examples, task: TaskName, seed: int) -> np.ndarray:
+    """The rows, ascending, of a dev split drawn from `train`, 10% of it."""
+    eligible = eligible_rows(train)
+    [drawn] = _draw(train, eligible, task, [DEV_SHARE], seed)
+    return np.sort(drawn[eligible[drawn]])
+
+
+def eligible_rows(train: Examples) -> np.ndarray:
+    """Which rows can be held out, [N] bool: all but those that are parts of others."""
+    return np.ones(len(train), bool) if train.whole is None else np.array(train.whole)
+
+
+def drawn_whole(split: Examples, eligible: np.ndarray | None = None) -> Sequence[int] | None:
+    """What each row is drawn with, [N]: its group, or its document where there are enough of them.
+
+    None where rows are drawn one by one.
+    """
+    if split.groups is not None:
+        return split.groups
+    return split.documents if can_be_drawn(split.documents, eligible) else None
+
+
+def check_groups(split: Examples, least: int, purpose: str, source: str) -> None:
+    """Refuses groups that are too few to be kept together.
+
+    Args:
+        split: the rows.
+        least: how many groups there must be.
+        purpose: what they are for, such as "5 folds".
+        source: named in the message.
+
+    Raises:
+        DataError: there are fewer groups.
+    """
+    found = len(set(split.groups)) if split.groups is not None else least
+    if found < least:
+        raise DataError(
+            f"{source}: `group` has {counted(found, 'group')}, and {purpose} need at least "
+            f"{least}, since a group stays together. Name another column with `group`, or leave "
+            "it out."
+        )
+
+
+def _how(split: Examples, task: TaskName) -> str:
+    if split.groups is not None:
+        return "whole groups"
     return "whole documents" if task == "tagging" else "whole sentences with their phrases"
 
 
@@ -147,8 +196,9 @@ def _too_few_trees(source: str, missing: Sequence[SplitName]) -> DataError:
 
 def _share(split: Examples, task: TaskName, fraction: float, seed: int) -> Examples:
     rng = np.random.default_rng([seed, _FRACTION_STREAM])
-    if can_be_drawn(split.documents):
-        return split.take(share_of_documents(split.documents or (), fraction, rng))
+    units = drawn_whole(split)
+    if units is not None:
+        return split.take(share_of_documents(units, fraction, rng))
     ranks, sizes, _ = _ranks(split, task, rng)
     order = np.argsort(ranks / sizes, kind="stable")
     count = max(1, round(fraction * len(split)))

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from totune.features.fill import compute
     from totune.features.fingerprint import prefix_fingerprint
     from totune.features.folder import CacheEntry
-    from totune.features.rows import Features, Selection
+    from totune.features.rows import ChosenRows, Features, Selection
     from totune.features.sizes import parse_size
 
 _MODULES = {
     "CacheEntry": "folder",
+    "ChosenRows": "rows",
     "FeatureCache": "cache",
     "Features": "rows",
     "Selection": "rows",
@@ -25,6 +26,7 @@ _MODULES = {
 }
 __all__ = [
     "CacheEntry",
+    "ChosenRows",
     "FeatureCache",
     "Features",
     "Selection",

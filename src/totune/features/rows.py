@@ -103,6 +103,10 @@ class Features:
         """
         return Selection(self, places)
 
+    def chosen(self, numbers: np.ndarray) -> "ChosenRows":
+        """Some of the rows, in this order, [N]."""
+        return ChosenRows(self, numbers)
+
     def run(self, start: int, end: int) -> np.ndarray:
         """Consecutive pieces start..end of one row, [D, end - start, H] as they are stored."""
         layout = self._layout
@@ -130,6 +134,18 @@ class Features:
             place[:, :pieces] = numbers.reshape(layout.depths, pieces, layout.width)
             place[:, pieces:] = 0
         return out
+
+
+class ChosenRows:
+    """Some rows of a view."""
+
+    def __init__(self, features: Features, numbers: np.ndarray) -> None:
+        self.view = features.view
+        self._features, self._numbers = features, numbers
+
+    def rows(self, indices: np.ndarray) -> Tensor:
+        """The rows `indices`, counted among those chosen, as `Features.rows` gives them."""
+        return self._features.rows(self._numbers[indices])
 
 
 class Selection:

@@ -11,6 +11,7 @@ from totune.racing.rounds import RoundRuns, make_design, plan_rounds, run_rounds
 from totune.registry import options_of
 from totune.runs.context import Context
 from totune.runs.records import RunRecord
+from totune.runs.repetitions import pool_folds
 from totune.runs.run import Run, Runs
 from totune.runs.runner import Runner
 from totune.runs.store import Store
@@ -53,6 +54,8 @@ def race(
     def perform(planned: Round, racing: Sequence[str]) -> RoundRuns:
         names = f"{len(racing)} strategies" if len(racing) > 1 else racing[0]
         rows = f"{planned.fraction:.3g} of the training rows, " if planned.fraction < 1 else ""
+        if context.folds is not None:
+            rows = f"all {context.folds.count} folds of "
         context.progress.say(f"round: {rows}seed {', '.join(map(str, planned.seeds))}, {names}")
         return shares[planned.fraction].run(planned, racing, budget, time.monotonic() - began)
 
@@ -101,7 +104,11 @@ class _Share:
             self.runner.drop_weights(records)
         store = self.runner.store
         arrays = {record.fingerprint: store.predictions(record) for record in records}
-        return RoundRuns(records, arrays, complete=len(records) == len(self.requested))
+        context, complete = self.runner.context, len(records) == len(self.requested)
+        if context.folds is None:
+            return RoundRuns(records, arrays, complete)
+        pooled = pool_folds(records, arrays, context.folds.count, context.task)
+        return RoundRuns(*pooled, complete)
 
     def records(self) -> list[RunRecord]:
         """The records of the requested runs, in the order of the runs.

@@ -103,8 +103,8 @@ def _ending(race: Race, racing: Sequence[str], complete: bool, last: bool) -> En
 
 
 def _cost(record: RunRecord) -> float:
-    """The seconds of a run; 0 for one that failed."""
-    return run_seconds(record.costs) if record.costs else 0.0
+    """The seconds of a run, or of all folds of a repetition; 0 for one that failed."""
+    return run_seconds(record.costs) * max(1, len(record.parts)) if record.costs else 0.0
 
 
 def _seconds(records: Sequence[RunRecord], planned: Round, racing: Sequence[str]) -> float:

@@ -74,7 +74,7 @@ def conditional_power(pair: Paired, tolerance: float, seeds: int, level: float) 
         spread = replace(spread, seeds=(spread.examples / 2, spread.examples / 2))
     reach = spread.reach(level, (seeds, seeds))
     to_come = (
-        variance * max(0.0, 1 / n - 1 / seeds)
+        variance * max(0.0, 1 / n - 1 / seeds) / spread.folds
         for variance, n in zip(spread.seeds, spread.n_seeds, strict=True)
     )
     around = stats.norm(pair.difference, math.sqrt(sum(to_come)) or _NO_SPREAD)

@@ -47,6 +47,7 @@ def run_study(
         strategies=[asdict(row.member()) for row in recipe.rows],
         seeds=seeds,
         fraction=fraction,
+        folds=1,
         text=recipe.data.text,
         label=recipe.data.label,
         **plan.settings,

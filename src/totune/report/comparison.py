@@ -40,7 +40,7 @@ def comparison_table(info: StudyInfo, records: Sequence[RunRecord], advice: Advi
     columns = (
         Column("Strategy", numeric=False),
         *(Column(formatting.metric_label(metric)) for metric in info.metrics),
-        Column("Runs"),
+        Column("Runs" if info.folds == 1 else "Repetitions"),
         Column("Behind the best"),
         Column("p, adjusted"),
         Column("Finding", numeric=False),
@@ -55,12 +55,21 @@ def _comparison_notes(info: StudyInfo, advice: Advice) -> tuple[str, ...]:
     limit = formatting.tolerance(info.metric, advice.tolerance)
     unit = unit_of(info.metric)
     apart = ", which count as independent" if unit == "sentences" else ""
+    over, on = ("runs", "this test set") if info.folds == 1 else ("repetitions", "these rows")
+    seeds = "seeds" if info.folds == 1 else "repetitions"
+    folds = ""
+    if info.folds > 1:
+        folds = (
+            f" Of {info.folds}-fold cross-validation: a repetition predicts all "
+            f"{(info.data.get('rows') or {}).get('all', 0):,} rows, and its score is that of all "
+            "of them together. The interval behind the best allows for folds sharing training rows."
+        )
     return (
-        f"Test scores: {points}mean ± standard deviation over the usable runs, below it the 95% "
-        "interval of the mean over seeds on this test set; how far seeds move a score is estimated "
-        f"from all strategies together.{_averaged(info)}",
+        f"Test scores: {points}mean ± standard deviation over the usable {over}, below it the 95% "
+        f"interval of the mean over {seeds} on {on}; how far {seeds} move a score is estimated "
+        f"from all strategies together.{_averaged(info)}{folds}",
         f"Behind the best in {formatting.metric_name(info.metric)}, with its interval "
-        f"over seeds and test {unit}{apart}; the intervals hold together with 95% confidence. p, "
+        f"over {seeds} and test {unit}{apart}; the intervals hold together with 95% confidence. p, "
         "adjusted is for no difference, and allows for the best having been picked by the same "
         f"scores. As good: credibly within {limit} of the best. Credibly worse: credibly "
         "further. Open: neither. Worse as trained: further, but possibly for want of training.",

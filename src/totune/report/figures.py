@@ -202,7 +202,7 @@ def _epochs_of(run: RunRecord, metric: str) -> list[dict[str, Any]]:
         rows.append(
             {
                 "strategy": run.strategy,
-                "seed": run.seed,
+                "seed": run.seed if run.fold is None else f"{run.seed}, fold {run.fold}",
                 "epoch": at,
                 "phase": epoch.phase,
                 "place": place,

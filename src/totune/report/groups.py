@@ -32,7 +32,8 @@ def summaries(
     known = {group.strategy: group.values(metric) for group in groups if group.values(metric)}
     alike = {standing.strategy for standing in standings if standing.fixed}
     fixed = [name in alike for name in known] if standings else None
-    rows = (info.data.get("rows") or {}).get("test")
+    sizes = info.data.get("rows") or {}
+    rows = sizes.get("all", sizes.get("test"))
     found = moderated_summaries(list(known.values()), METRICS[metric], rows, fixed)
     return dict(zip(known, found, strict=True))
 

@@ -27,6 +27,7 @@ from totune.report.plots import Rows
 from totune.report.table import fact_table
 from totune.report.tables import cost_table, run_table, type_table, welch_table
 from totune.runs.records import RunRecord, StudyInfo
+from totune.runs.repetitions import runs_of
 
 
 def study_document(
@@ -40,26 +41,27 @@ def study_document(
 
     Args:
         info: what was compared.
-        records: every run, failed ones too.
+        records: every run, failed ones too; of a cross-validation every repetition.
         advice: what follows from them.
         extra: sections of searches and analyses; they come after the tests, before the data.
         ensembles: what its runs score together.
     """
+    runs = runs_of(records)
     sections = (
         Section("Comparison", tables=(comparison_table(info, records, advice),)),
         Section("Costs", tables=(cost_table(info, records, advice),)),
         _scores(info, records, advice),
         _types(info, records),
         _ensembles(info, ensembles),
-        _curves(info, records),
-        _phases(info, records),
+        _curves(info, runs),
+        _phases(info, runs),
         _tests(info, records),
         *extra,
         _data(info),
         _setup(info),
-        Section("Every run", tables=(run_table(info, records),)),
+        Section("Every run", tables=(run_table(info, runs),)),
     )
-    return Document(info.name, _subtitle(info, records), _answer(advice), sections, _footer(info))
+    return Document(info.name, _subtitle(info, runs), _answer(advice), sections, _footer(info))
 
 
 def _answer(advice: Advice) -> Answer:
@@ -72,7 +74,8 @@ def _subtitle(info: StudyInfo, records: Sequence[RunRecord]) -> str:
     model = str(info.model.get("name") or info.model.get("reference") or "")
     done, planned = len(records), max(len(info.runs), len(records))
     runs = f"{done} runs" if done == planned else f"{done} of {planned} runs so far"
-    parts = (info.task, model, f"{len(info.strategies)} strategies", runs)
+    folds = f"{info.folds}-fold cross-validation" if info.folds > 1 else ""
+    parts = (info.task, model, f"{len(info.strategies)} strategies", folds, runs)
     return " · ".join(part for part in parts if part)
 
 
@@ -93,8 +96,9 @@ def _scores(info: StudyInfo, records: Sequence[RunRecord], advice: Advice) -> Se
         up = "Up" if METRICS[info.metric].higher_is_better else "Down"
         drawn = draw_costs(costs, info.metric, colors)
         pictures.append(Picture(drawn, f"{up} is better, left is cheaper."))
+    point = "a run" if info.folds == 1 else f"a repetition of {info.folds} folds"
     words = (
-        "A point is a run; below the points stand the mean and its 95% interval over seeds, and "
+        f"A point is {point}; below the points stand the mean and its 95% interval over seeds, and "
         "from five runs on the box holds the middle half with the median. A cross is a degenerate "
         "run; it counts like any other."
     )
@@ -169,6 +173,8 @@ def _outside(rows: Rows, limits: Point) -> str:
 
 
 def _tests(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
+    if info.folds > 1:  # repetitions share their rows, so they are no sample for Welch's test
+        return Section("Tests")
     table = welch_table(info, records, info.metric)
     return Section("Tests", tables=(table,) if table.rows else ())
 

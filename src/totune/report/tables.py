@@ -106,6 +106,7 @@ def run_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:
     columns = (
         Column("Strategy", numeric=False),
         Column("Seed"),
+        Column("Fold"),
         Column("Kept epoch"),
         Column(f"Dev {formatting.metric_name(info.metric)}"),
         *(Column(f"Test {formatting.metric_name(metric)}") for metric in info.metrics),
@@ -128,6 +129,7 @@ def _run_row(info: StudyInfo, record: RunRecord) -> Row:
     cells = (
         word(record.strategy),
         Cell(record.seed, str(record.seed)),
+        number(record.fold, str(record.fold)),
         _epoch(record),
         number(dev, formatting.score(info.metric, dev)),
         *(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from totune.baselines.base import BASELINES, Baseline
+from totune.data.folds import ALL_ROWS
 from totune.errors import ConfigError
 from totune.heads.base import HEADS, Head
 from totune.registry import did_you_mean, option_names
@@ -107,6 +108,8 @@ class RunConfig:
         task: the label space.
         model: fingerprint of the encoder (empty where none is used).
         settings: batch size, length limit, precision, metric and the like.
+        fold: of a cross-validation the fold whose rows are predicted, from 1, where `seed` is the
+            repetition; `ALL_ROWS` where the model trains on all rows; None of one split.
         by_rule: which options and settings follow from data and encoder rather than from the user;
             not part of the identity, since the numbers are the same either way.
     """
@@ -120,6 +123,7 @@ class RunConfig:
     model: str
     settings: dict[str, Any]
     format: int = FORMAT
+    fold: int | None = None
     by_rule: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -128,14 +132,29 @@ class RunConfig:
     @property
     def fingerprint(self) -> str:
         identity = {k: v for k, v in self.to_json().items() if k != "by_rule"}
+        if self.fold is None:  # which older runs do not know
+            del identity["fold"]
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
+    def place(self) -> str:
+        """Which of its strategy's runs it is: "seed 1", "seed 1 fold 3", "all rows"."""
+        return place_of(self.seed, self.fold)
+
+    @property
     def seeds(self) -> dict[str, int]:
         """Seeds for initialisation (and dropout) and for the order of the data."""
-        init, order = np.random.SeedSequence(self.seed).generate_state(2)
+        entropy = self.seed if self.fold is None else [self.seed, self.fold]
+        init, order = np.random.SeedSequence(entropy).generate_state(2)
         return {"init": int(init), "order": int(order)}
+
+
+def place_of(seed: int, fold: int | None) -> str:
+    """Which of a strategy's runs one is, in words."""
+    if fold is None:
+        return f"seed {seed}"
+    return "all rows" if fold == ALL_ROWS else f"seed {seed} fold {fold}"
 
 
 def check_candidates(members: Sequence[Candidate]) -> list[Strategy | Baseline]:

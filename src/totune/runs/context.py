@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from totune.data.examples import Dataset, Examples, SplitName
+from totune.data.examples import Dataset, Examples, Folds, SplitName
+from totune.data.folds import fold_splits, row_numbers, rows_of_fold
 from totune.encoders.loading import Loaded
 from totune.encoders.mixing import View
 from totune.features import FeatureCache, compute
@@ -15,10 +16,11 @@ from totune.machine import Precision
 from totune.progress import Progress
 from totune.runs.callbacks import Callback
 from totune.runs.cautions import MANY_UNKNOWN, cautions
+from totune.runs.config import RunConfig
 from totune.strategies.defaults import TrainingFacts, batch_size
 from totune.tasks.base import Task
 from totune.training.devices import Devices
-from totune.training.inputs import Split
+from totune.training.inputs import Among, Split
 from totune.training.trainer import TrainingSettings
 
 
@@ -27,7 +29,8 @@ class Context:
     """What all runs of a study share: data, encoder, cache, settings.
 
     Attributes:
-        dataset: the three splits as text.
+        dataset: the three splits as text; of a cross-validation those of its first fold, unless
+            it is `of_run`.
         task: the label space.
         pretrained: the encoder and its tokenizer, never trained itself; None where no run reads
             an encoder. What needs it asks for `loaded`.
@@ -36,6 +39,8 @@ class Context:
         batch_by_rule: whether the number of train rows decides the batch size.
         callback: receives the events of the runs.
         tune_threshold: whether each run tunes on dev where a probability becomes a decision.
+        folds: the cross-validation that runs are folds of, or None.
+        tested: of a fold's run the numbers of the test rows among all rows, [N].
     """
 
     dataset: Dataset
@@ -51,7 +56,11 @@ class Context:
     batch_by_rule: bool = False
     callback: Callback = field(default_factory=Callback)
     tune_threshold: bool = False
+    folds: Folds | None = None
+    tested: np.ndarray | None = None
     _splits: dict[tuple[SplitName, EncodingOptions], Split] = field(default_factory=dict)
+    _of_folds: dict[tuple[int, int], "Context"] = field(default_factory=dict)
+    _all_rows: dict[EncodingOptions, Encodings] = field(default_factory=dict)
 
     @property
     def loaded(self) -> Loaded:
@@ -68,11 +77,55 @@ class Context:
         key = name, EncodingOptions(joint, encoding_options.document_context and in_documents)
         if key not in self._splits:
             units = frame(examples, self.loaded.tokenizer, self.max_length, key[1])
-            self._tell_truncated(name, units)
-            self._tell_unknown(name, units.pieces)
+            if self.tested is None:  # of several folds, the first tells for all
+                self._tell_truncated(name, units)
+                self._tell_unknown(name, units.pieces)
             labels = examples.labels or ()
-            self._splits[key] = Split.labelled(name, units, self.task, labels)
+            split = Split.labelled(name, units, self.task, labels)
+            self._splits[key] = replace(split, among=self._among(examples, key[1]))
         return self._splits[key]
+
+    def of_run(self, config: RunConfig) -> "Context":
+        """What one run sees: of a fold's run its own splits, else the same.
+
+        The runs of one fold, which follow each other, share what they tokenise.
+        """
+        if self.folds is None or config.fold is None:
+            return self
+        key = config.seed, config.fold
+        if key not in self._of_folds:
+            self._of_folds.clear()
+            parts = fold_splits(self.folds, *key)
+            train, dev, test = parts["train"], parts["dev"], parts["test"]
+            dataset = replace(self.dataset, train=train, dev=dev, test=test)
+            tested = rows_of_fold(self.folds, *key)
+            own = replace(self, dataset=dataset, tested=tested, _splits={}, _of_folds={})
+            self._of_folds[key] = own
+        return replace(self._of_folds[key], callback=self.callback)
+
+    @property
+    def first_fold(self) -> "Context":
+        """The first fold alone, as if it were the only split."""
+        return replace(self, folds=None)
+
+    def _among(self, examples: Examples, options: EncodingOptions) -> Among | None:
+        """Where the inputs of a split stand among those of all rows; None without folds.
+
+        Frozen features are then computed once for all folds; not where words are tagged, whose
+        inputs hold several rows.
+        """
+        if self.folds is None or examples.words is not None:
+            return None
+        rows = row_numbers(self.folds, examples)
+        if rows is None:
+            return None
+        if options not in self._all_rows:
+            every = self.folds.rows
+            framed = frame(every, self.loaded.tokenizer, self.max_length, options)
+            self._all_rows[options] = framed.pieces
+        pieces = self._all_rows[options]
+        each = len(pieces) // len(self.folds.rows)  # two of a pair whose texts are encoded apart
+        return Among(pieces, (each * rows[:, None] + np.arange(each)).ravel())
 
     def with_splits(self, parts: Mapping[SplitName, Examples]) -> "Context":
         """The same with other rows in these splits; label space and other splits stay."""
@@ -146,10 +199,15 @@ class Context:
 
     def embed(self, examples: Examples) -> np.ndarray:
         """Mean-pooled top-layer vectors [N, H] of the frozen encoder, from the cache."""
-        pieces = tokenize(examples, self.loaded.tokenizer, self.max_length)
         encoder = self.loaded.encoder
+        among = self._among(examples, EncodingOptions("joint", False))
+        if among is not None:
+            pieces, numbers = among.pieces, among.inputs
+        else:
+            pieces = tokenize(examples, self.loaded.tokenizer, self.max_length)
+            numbers = np.arange(len(pieces))
         view = View((encoder.depth,), "mean")
         features = self.cache.features(encoder, pieces, view, self.precision, "sentence vectors")
         if features is None:
             features = compute(encoder, pieces, view, self.precision == "bf16")
-        return features.rows(np.arange(len(pieces)))[:, 0].float().numpy()
+        return features.rows(numbers)[:, 0].float().numpy()

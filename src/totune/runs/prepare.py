@@ -7,6 +7,7 @@ from typing import Any
 from totune.data.examples import Dataset, classes_of
 from totune.data.sources import load_dataset
 from totune.encoders.loading import load_encoder
+from totune.errors import ConfigError
 from totune.features import FeatureCache
 from totune.machine import choose_precision, keep_freed_memory
 from totune.metrics import METRICS
@@ -24,7 +25,11 @@ FEW_TO_TUNE = 20  # dev rows of a class; with fewer a threshold follows single r
 
 
 def prepare(
-    data: Any, settings: Settings, progress: Progress, reads_encoder: bool = True
+    data: Any,
+    settings: Settings,
+    progress: Progress,
+    reads_encoder: bool = True,
+    may_fold: bool = False,
 ) -> Context:
     """Loads everything that the runs of a study share.
 
@@ -34,6 +39,7 @@ def prepare(
         progress: receives notes and warnings.
         reads_encoder: whether any run reads the encoder; if none does, it is not loaded, and
             whether it could be is not found out.
+        may_fold: whether few rows are cross-validated where the settings leave that open.
 
     Raises:
         TotuneError: if the data, the metric or the encoder cannot be used.
@@ -41,18 +47,7 @@ def prepare(
     keep_freed_memory()
     devices = Devices()
     progress = progress if devices.is_main else Progress()
-    dataset = load_dataset(
-        data,
-        text=settings.text,
-        pair=settings.pair,
-        label=settings.label,
-        task=settings.task,
-        label_separator=settings.label_separator,
-        tag_scheme=settings.tag_scheme,
-        encoding=settings.encoding,
-        fraction=settings.fraction,
-        split_seed=settings.split_seed,
-    )
+    dataset = load_dataset(settings.source(data), **settings.reading(may_fold))
     for note in dataset.notes:
         progress.say(note)
     for warning in dataset.warnings:
@@ -63,7 +58,7 @@ def prepare(
     dataset = replace(dataset, notes=(*dataset.notes, *notes))
     metric = settings.metric or task.metrics[0]
     if ":" in metric:  # a person's function: what is wrong with it is found before training
-        targets = task.targets(dataset.dev.labels or ())
+        targets = task.targets((dataset.dev if len(dataset.dev) else dataset.test).labels or ())
         METRICS[metric](targets, targets)
     if settings.tune_threshold:
         _check_thresholds(task, metric, dataset, progress)
@@ -92,6 +87,7 @@ def prepare(
         split_seed=settings.split_seed,
         batch_by_rule=settings.per_device_train_batch_size is None,
         tune_threshold=settings.tune_threshold,
+        folds=dataset.folds,
     )
 
 
@@ -104,17 +100,18 @@ def choose_task(dataset: Dataset, settings: Settings) -> tuple[Task, list[str]]:
     Raises:
         ConfigError: if the task has no such option, metric or positive class.
     """
-    task = TASKS.get(dataset.columns.task).from_examples(dataset.train, dataset.classes)
+    every = dataset.train if dataset.folds is None else dataset.folds.rows
+    task = TASKS.get(dataset.columns.task).from_examples(every, dataset.classes)
     if settings.positive_label is not None:
         task = task.with_positive(settings.positive_label)
     options, metric, notes = settings.task_options, settings.metric, list[str]()
-    label, count = Counter(dataset.train.labels).most_common(1)[0]
-    share = count / len(dataset.train)
+    label, count = Counter(every.labels).most_common(1)[0]
+    share = count / len(every)
     if metric is None and share > SKEWED and isinstance(task, Classification):
         metric = "balanced-accuracy"
         options = {"class_weight": "balanced", **options}
         notes.append(_skew_note(label, share, options["class_weight"] is not None))
-    task = task.with_options(options, dataset.train)
+    task = task.with_options(options, every)
     return (task if metric is None else task.with_metric(metric)), notes
 
 
@@ -139,6 +136,11 @@ def _check_thresholds(task: Task, metric: str, dataset: Dataset, progress: Progr
         ConfigError: if they cannot.
     """
     task.check_thresholds(metric)
+    if not len(dataset.dev):
+        raise ConfigError(
+            "tune_threshold needs dev rows, and with `evaluate_on='dev'` these are the test. "
+            "Leave out one of them."
+        )
     dev, train = dataset.dev, dataset.train
     found = Counter(str(name) for label in dev.labels or () for name in classes_of(label))
     classes = sorted({str(name) for label in train.labels or () for name in classes_of(label)})

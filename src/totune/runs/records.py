@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from totune.runs.config import place_of
 from totune.training.history import EpochRecord
 
 __all__ = ["Costs", "EpochRecord", "RunRecord", "StudyInfo"]
@@ -53,8 +54,10 @@ class RunRecord:
         thresholds: the probability from which on a row is of a class, where it was tuned on dev:
             of two classes one number, for the second; empty where the usual ones hold.
         predictions: name of the npz file beside the record with arrays `targets`, `predictions`
-            (class indices or scores), `scores` (class probabilities [N, C]; classification) and
-            `thresholds`, where they were tuned.
+            (class indices or scores) and `scores` (class probabilities [N, C]; classification);
+            of a fold also `rows` [N], their numbers among all rows.
+        parts: of a repetition of a cross-validation (`totune.runs.repetitions`), which is never
+            written, the runs of its folds.
     """
 
     fingerprint: str
@@ -74,9 +77,21 @@ class RunRecord:
     error: str | None = None
     thresholds: list[float] = field(default_factory=list)
     finished_at: str = ""
+    parts: "tuple[RunRecord, ...]" = ()
+
+    @property
+    def fold(self) -> int | None:
+        """The fold of a cross-validation whose rows it predicts, from 1; None of one split."""
+        found: int | None = self.config.get("fold")
+        return found
+
+    @property
+    def place(self) -> str:
+        """Which of its strategy's runs it is, as messages call it."""
+        return place_of(self.seed, self.fold)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "parts"}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "RunRecord":
@@ -105,6 +120,8 @@ class StudyInfo:
         strategies: names in the order asked for.
         runs: fingerprints of the runs that belong to it; the folder may hold others, of earlier
             settings.
+        final: fingerprint of the run that trained the model in `best/` on all rows, after a
+            cross-validation; "" where that model is of one of `runs`.
         versions: of totune, torch, transformers, Python ...
         machine: processor, cores, memory, devices.
         command: the command line that made it, if any.
@@ -124,6 +141,12 @@ class StudyInfo:
     command: str = ""
     created_at: str = ""
     runs: list[str] = field(default_factory=list)
+    final: str = ""
+
+    @property
+    def folds(self) -> int:
+        """Folds of its cross-validation; 1 where there is one test split."""
+        return int(self.settings.get("folds") or 1)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

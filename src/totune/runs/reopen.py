@@ -44,7 +44,9 @@ class FinishedRun:
 def reopen(
     folder: Path, data: str | Path, changes: Mapping[str, Any], progress: Progress
 ) -> tuple[Context, StudyInfo, list[RunRecord]]:
-    """What the runs of a study share, from its own settings.
+    """What the runs of a study share, from its own settings, and the runs.
+
+    Of a cross-validation these are the first fold's: other models have trained on its test rows.
 
     Args:
         folder: the study's.
@@ -76,7 +78,12 @@ def reopen(
         progress.warn(f"{fault} Its run is left out.")
 
     found = (store.record(fingerprint, warn) for fingerprint in info.runs)
-    return context, info, [record for record in found if record is not None]
+    records = [record for record in found if record is not None]
+    if context.folds is not None:
+        progress.say("Of the cross-validation the first fold is looked into, by its own models.")
+        context = context.first_fold
+        records = [record for record in records if (record.seed, record.fold) == (0, 1)]
+    return context, info, records
 
 
 def finished_runs(

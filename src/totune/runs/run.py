@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from totune.baselines.base import Baseline, FittedBaseline
 from totune.data.examples import Examples
+from totune.data.folds import ALL_ROWS
 from totune.errors import TotuneError
 from totune.inputs.encoded import EncodingOptions, frame
 from totune.machine import peak_memory, reset_peak_memory
@@ -85,6 +86,7 @@ class Run:
         A fault of the run itself becomes a record with status "failed"; an interruption leaves the
         checkpoint of the last finished epoch behind. Of several processes only the main one writes.
         """
+        context = context.of_run(self.config)
         context.callback.on_run_begin(self.config)
         try:
             if isinstance(self.method, Baseline):
@@ -113,6 +115,8 @@ class Run:
     def fit(self, context: Context, checkpoint: Path | None) -> "Fitted":
         """Trains a strategy's model on the train split and scores epochs on dev; sees no test rows.
 
+        Without dev rows the last epoch is kept.
+
         Args:
             context: what the runs of its study share.
             checkpoint: where the state is kept between epochs, to continue from; None keeps none.
@@ -122,7 +126,7 @@ class Run:
         trainer = Trainer(
             model,
             context.split("train", spec.encoding_options),
-            context.split("dev", spec.encoding_options),
+            context.split("dev", spec.encoding_options) if len(context.dataset.dev) else None,
             context.settings,
             self.config.seeds["order"],
             cache=context.cache,
@@ -155,18 +159,27 @@ Runs = Sequence[Run]
 
 
 def configure(candidates: Sequence[Candidate], seeds: Sequence[int], context: Context) -> list[Run]:
-    """Every run of a study, seed by seed, so that a study cut short compares equals."""
+    """Every run of a study, seed by seed and fold by fold, so that one cut short compares equals.
+
+    Of a cross-validation a seed is a repetition of all folds.
+    """
     fingerprint = ""
     if context.pretrained is not None:
         fingerprint = context.pretrained.encoder.fingerprint()  # reads all weights
     shared = {"seed": 0, "data": context.dataset.digest(), "task": context.task.to_json()}
     first = [_configure(candidate, context, fingerprint, shared) for candidate in candidates]
-    return [_with_seed(run, seed) for seed in seeds for run in first]
+    folds = [None] if context.folds is None else range(1, context.folds.count + 1)
+    return [_placed(run, seed, fold) for seed in seeds for fold in folds for run in first]
 
 
-def _with_seed(run: Run, seed: int) -> Run:
-    """The same run under another seed."""
-    return replace(run, config=replace(run.config, seed=seed))
+def on_all_rows(run: Run) -> Run:
+    """The run that trains with a fold's options on all rows, and tests on none."""
+    return _placed(run, run.seed, ALL_ROWS)
+
+
+def _placed(run: Run, seed: int, fold: int | None) -> Run:
+    """The same run under another seed and for another fold."""
+    return replace(run, config=replace(run.config, seed=seed, fold=fold))
 
 
 def _configure(
@@ -235,8 +248,8 @@ class Fitted:
 class _Result:
     """What the two kinds of runs hand over to be recorded."""
 
-    dev: np.ndarray  # outputs [P, C]
-    test: np.ndarray
+    dev: np.ndarray | None  # outputs [P, C]; None where the split has no rows
+    test: np.ndarray | None
     costs: Costs
     fields: dict[str, Any]
     save_weights: Callable[[Path], None]
@@ -248,8 +261,10 @@ def _run_strategy(run: Run, context: Context, store: Store) -> _Result:
     fitted = run.fit(context, store.checkpoint(run.fingerprint))
     model, plan, history = fitted.model, fitted.plan, fitted.history
     encoding_options = fitted.encoding_options
+    splits = context.dataset.splits()
     dev, test = (
-        _outputs(model, context, context.split(n, encoding_options)) for n in ("dev", "test")
+        _outputs(model, context, context.split(n, encoding_options)) if len(splits[n]) else None
+        for n in ("dev", "test")
     )
     parameters = model.unique_parameters()
     kept = plan_until(plan, history.epochs[history.best].phase)
@@ -298,7 +313,8 @@ def _run_baseline(config: RunConfig, baseline: Baseline, context: Context) -> _R
         storage_bytes=_stored_bytes(fitted),
         latency_milliseconds=_latency(context, fitted.outputs),
     )
-    return _Result(fitted.outputs(data.dev), fitted.outputs(data.test), costs, {}, fitted.save)
+    dev, test = (fitted.outputs(rows) if len(rows) else None for rows in (data.dev, data.test))
+    return _Result(dev, test, costs, {}, fitted.save)
 
 
 def plan_until(plan: list[Phase], phase: str) -> list[Phase]:
@@ -340,8 +356,12 @@ def _predict_texts(
 
 
 def _latency(context: Context, outputs: Callable[[Examples], np.ndarray]) -> float:
-    """Milliseconds per example over a batch of test rows, after one warm-up call."""
-    rows = context.dataset.test.take(range(min(LATENCY_ROWS, len(context.dataset.test))))
+    """Milliseconds per example over a batch of test rows (train rows where there are none).
+
+    After one warm-up call.
+    """
+    every = context.dataset.test if len(context.dataset.test) else context.dataset.train
+    rows = every.take(range(min(LATENCY_ROWS, len(every))))
     outputs(rows.take(range(min(8, len(rows)))))
     began = time.perf_counter()
     outputs(rows)
@@ -355,31 +375,39 @@ def _score(
 
     One answer for every row is no sign of trouble where the member is `constant` by nature.
     """
-    task, metrics = context.task, {}
-    if context.tune_threshold:
+    task, metrics = context.task, dict[str, dict[str, float]]()
+    arrays: dict[str, np.ndarray] = {}
+    degenerate = None
+    if context.tune_threshold and result.dev is not None:
         targets = task.targets(context.dataset.dev.labels or ())
         task = task.tuned(targets, result.dev, context.settings.metric)
     for name, outputs in (("dev", result.dev), ("test", result.test)):
+        if outputs is None:
+            continue
         examples = context.dataset.splits()[name]  # type: ignore[index]
         targets = task.targets(examples.labels or ())
         predictions = task.predictions(outputs, examples.counts)
         metrics[name] = task.measure(targets, outputs, examples.counts)
         metrics[name] |= task.label_scores(targets, predictions)
-    arrays = {"targets": targets, "predictions": predictions}
-    scores, thresholds = task.scores(result.test), list(task.thresholds)
+        if name == "test":
+            arrays = {"targets": targets, "predictions": predictions}
+            degenerate = None if constant else task.degenerate(targets, predictions)
+    scores = None if result.test is None else task.scores(result.test)
     if scores is not None:
         arrays["scores"] = scores
-    if thresholds:
+    thresholds = list(task.thresholds)
+    if arrays and thresholds:
         arrays["thresholds"] = np.array(thresholds)
-    degenerate = None if constant else task.degenerate(targets, predictions)
+    if arrays and context.tested is not None:
+        arrays["rows"] = context.tested
     record = _record(
         config,
         context,
         status="finished",
-        dev=metrics["dev"],
-        test=metrics["test"],
+        dev=metrics.get("dev", {}),
+        test=metrics.get("test", {}),
         costs=result.costs,
-        predictions=PREDICTIONS,
+        predictions=PREDICTIONS if arrays else None,
         degenerate=degenerate,
         thresholds=thresholds,
         **result.fields,

@@ -16,6 +16,7 @@ from totune.runs.run import Run, Runs
 from totune.runs.store import Store
 from totune.strategies.base import Strategy
 
+MOST_NAMES = 24  # of runs, in one message
 Report = Callable[[list[RunRecord]], None]
 
 
@@ -77,7 +78,7 @@ class Runner:
         found = self._finished(runs)
         self.context.devices.wait()  # all have read before anyone writes
         jobs = [
-            RunJob(f"run {number}/{len(runs)}: {run.label}, seed {run.seed}", run)
+            RunJob(f"run {number}/{len(runs)}: {run.label}, {run.config.place}", run)
             for number, run in enumerate(runs, start=1)
             if run.fingerprint not in found
         ]
@@ -102,9 +103,12 @@ class Runner:
             self._after_record(records(), on_record)
         skipped = [run for run in runs if run.fingerprint not in found]
         if skipped and budget is not None:
-            names = ", ".join(f"{run.label} seed {run.seed}" for run in skipped)
+            names = [f"{run.label} {run.config.place}" for run in skipped]
+            shown = ", ".join(names[:MOST_NAMES])
+            if len(names) > MOST_NAMES:
+                shown += f" and {len(names) - MOST_NAMES} more"
             self.context.progress.warn(
-                f"The budget of {budget:.0f} s is used up; not run: {names}. The same command with "
+                f"The budget of {budget:.0f} s is used up; not run: {shown}. The same command with "
                 "a larger budget runs only these."
             )
         return records()
@@ -160,12 +164,15 @@ class _Clock:
 def best_run(records: Sequence[RunRecord], label: str, metric: str) -> RunRecord | None:
     """The finished run of a strategy with the best dev score, of equals the lowest seed.
 
-    A run whose predictions are useless comes after all others.
+    A run whose predictions are useless comes after all others. Where there were no dev rows it is
+    the lowest seed.
     """
     sign = METRICS[metric].sign
     runs = [r for r in records if r.strategy == label and r.status == "finished"]
     return max(
-        runs, key=lambda r: (r.degenerate is None, sign * r.dev[metric], -r.seed), default=None
+        runs,
+        key=lambda r: (r.degenerate is None, sign * r.dev.get(metric, 0.0), -r.seed),
+        default=None,
     )
 
 
@@ -181,8 +188,9 @@ def tokenize_splits(runs: Runs, context: Context) -> None:
         run.spec(context).encoding_options for run in runs if isinstance(run.method, Strategy)
     }
     for each in sorted(options, key=repr):
-        for name in context.dataset.splits():
-            context.split(name, each)
+        for name, rows in context.dataset.splits().items():
+            if len(rows):
+                context.split(name, each)
 
 
 def check_plans(runs: Runs, context: Context) -> None:
@@ -244,7 +252,7 @@ def leave_out_unfit(runs: Runs, context: Context, named: Collection[str]) -> tup
 
 
 def _tell(record: RunRecord, progress: Progress) -> None:
-    name = f"{record.strategy} seed {record.seed}"
+    name = f"{record.strategy} {record.place}"
     if record.status == "failed":
         progress.warn(f"{name} failed: {record.error}")
     elif record.degenerate:

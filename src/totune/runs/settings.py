@@ -29,6 +29,8 @@ DEFAULT_PAIR_STRATEGIES = ("tf-idf", "sentence-embedding", *_TUNING)
 DEFAULT_TAGGING_STRATEGIES = ("most-frequent-tag", *_TUNING)
 
 OF_TASK = "task."  # before the names of a task's options
+USUAL_SEEDS = 3
+USUAL_REPETITIONS = 2  # of five folds: ten runs of each strategy
 
 DATA, TRAINING, STUDY, MACHINE = "Data", "Training", "Study", "Machine"
 
@@ -50,7 +52,13 @@ class Settings(DeclaredSettings):
         STUDY,
         typed="names",
     )
-    seeds: int | Sequence[int] = setting(3, "How many seeds, or which.", STUDY, typed="seeds")
+    seeds: int | Sequence[int] | None = setting(
+        None,
+        "How many seeds, or which; of a cross-validation each is a repetition of all folds. If not "
+        "named 3, or 2 repetitions.",
+        STUDY,
+        typed="seeds",
+    )
     budget: float | None = setting(
         None,
         "Begin no run after this time.",
@@ -170,6 +178,40 @@ class Settings(DeclaredSettings):
     encoding: str | None = setting(None, "Of the data files; UTF-8 if not named.", DATA)
     fraction: float = setting(1.0, "Share of the train rows that is used.", DATA, gt=0, le=1)
     split_seed: int = setting(0, "Fixes the splits that are made where data has none.", DATA)
+    train: str | None = setting(
+        None, "File of the train split, in place of DATA.", DATA, metavar="FILE"
+    )
+    dev: str | None = setting(None, "File of the dev split.", DATA, metavar="FILE")
+    test: str | None = setting(None, "File of the test split.", DATA, metavar="FILE")
+    evaluate_on: Literal["test", "dev"] = setting(
+        "test",
+        "The split that scores are measured on. With dev the given dev split stands for test, "
+        "train is not shrunk, and no rows choose an epoch: the last one is kept.",
+        DATA,
+        noun="a split to score on",
+    )
+    folds: int | None = setting(
+        None,
+        "Cross-validate in so many folds, or draw one test split (1). If not named, 5 where there "
+        "is no test split and there are fewer than 2,000 rows.",
+        DATA,
+        ge=1,
+        le=100,
+    )
+    test_size: float | None = setting(
+        None,
+        "Share of the rows that a drawn test split gets, 0.1 if not named; no folds are made then.",
+        DATA,
+        gt=0,
+        lt=1,
+    )
+    group: str | None = setting(
+        None,
+        "Column of groups that stay together where splits or folds are drawn (an author, a "
+        "patient): its name or its number.",
+        DATA,
+        metavar="COLUMN",
+    )
     model: str = setting(
         DEFAULT_ENCODER, "Encoder: a hub id, a local folder, or an alias.", TRAINING
     )
@@ -241,7 +283,53 @@ class Settings(DeclaredSettings):
 
     @property
     def seed_list(self) -> list[int]:
-        return list(range(self.seeds)) if isinstance(self.seeds, int) else list(self.seeds)
+        """The seeds: what was named, or the usual ones of one split or of `folds`."""
+        seeds = self.seeds
+        if seeds is None:
+            seeds = USUAL_REPETITIONS if (self.folds or 1) > 1 else USUAL_SEEDS
+        return list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+
+    def source(self, data: Any) -> Any:
+        """The data as `load_dataset` takes it.
+
+        Args:
+            data: as it was named, the train file where files of other splits are; or None.
+
+        Raises:
+            ConfigError: if no data was named, or train twice.
+        """
+        files = {"train": self.train, "dev": self.dev, "test": self.test}
+        named = {name: file for name, file in files.items() if file is not None}
+        if data is None and self.train is None:
+            raise ConfigError("No data was named: give DATA, or the train file with `train`.")
+        if data is None:
+            return named
+        if not named:
+            return data
+        if self.train is not None:
+            raise ConfigError(
+                f"The train rows are named twice, as {data} and with `train={self.train!r}`. Leave "
+                "out one of them."
+            )
+        if not isinstance(data, str | Path) or not Path(data).expanduser().is_file():
+            more = " and ".join(f"`{name}`" for name in named)
+            raise ConfigError(
+                f"{more} can be added to a train file, and {data} is none. Name the train file "
+                "with `train` instead."
+            )
+        return {"train": data, **named}
+
+    def reading(self, may_fold: bool = False) -> dict[str, Any]:
+        """How `load_dataset` is to read the data.
+
+        Args:
+            may_fold: whether few rows are cross-validated where the settings leave that open.
+        """
+        names = ("text", "pair", "label", "task", "label_separator", "tag_scheme", "encoding")
+        more = ("fraction", "split_seed", "group", "test_size", "evaluate_on")
+        one_split = self.test_size is not None or self.race_fraction is not None or not may_fold
+        folds = 1 if self.folds is None and one_split else self.folds
+        return {name: getattr(self, name) for name in (*names, *more)} | {"folds": folds}
 
     @property
     def searches(self) -> bool:
@@ -318,7 +406,42 @@ class Settings(DeclaredSettings):
             )
         if self.strategies is not None and not self.strategies:
             faults.append(out_of_range("strategies", self.strategies, "at least one name"))
-        return faults + self._search_faults() + self._race_faults() + self._executor_faults()
+        return [
+            *faults,
+            *self._split_faults(),
+            *self._search_faults(),
+            *self._race_faults(),
+            *self._executor_faults(),
+        ]
+
+    def _split_faults(self) -> list[str]:
+        several = self.folds is not None and self.folds > 1
+        given = {
+            name: getattr(self, name)
+            for name in ("test_size", "test")
+            if getattr(self, name) is not None
+        }
+        if self.evaluate_on == "test":
+            if not several:
+                return []
+            return [
+                f"folds={self.folds} tests on every row of train, so {name}={value!r} has nothing "
+                "to do. Leave out one of them."
+                for name, value in given.items()
+            ]
+        if several:
+            given["folds"] = self.folds
+        faults = [
+            f"evaluate_on='dev' tests on the dev split, so {name}={value!r} has nothing to do. "
+            "Leave out one of them."
+            for name, value in given.items()
+        ]
+        if self.searches:
+            faults.append(
+                "A search chooses options on dev, and evaluate_on='dev' holds out no rows for "
+                "that. Leave out one of them."
+            )
+        return faults
 
     def _has_seeds(self) -> bool:
         seeds = self.seed_list
@@ -336,6 +459,11 @@ class Settings(DeclaredSettings):
 
     def _race_faults(self) -> list[str]:
         faults = []
+        if self.race_fraction is not None and (self.folds or 1) > 1:
+            faults.append(
+                f"race_fraction={self.race_fraction:g} begins on a share of one train split, and "
+                f"there are {self.folds} folds: leave it out, or add `folds=1`."
+            )
         if self.race_fraction is not None and not self.race:
             faults.append("race_fraction is of no use without a race: add `race=True`.")
         if self.race and len(self.seed_list) < 2:

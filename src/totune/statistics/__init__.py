@@ -1,5 +1,6 @@
 """Statistics for comparing runs: intervals, tests, effect sizes, seeds needed."""
 
+from totune.statistics.folds import run_variance
 from totune.statistics.moderation import (
     FIXED,
     SeedVariance,
@@ -41,6 +42,7 @@ __all__ = [
     "paired_bootstrap",
     "paired_dz",
     "paired_permutation",
+    "run_variance",
     "seeds_needed",
     "steps_p",
     "summary",

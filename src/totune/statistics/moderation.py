@@ -53,7 +53,7 @@ class SeedVariance:
 FIXED = SeedVariance(0.0, math.inf)
 
 
-def usual_variance(metric: Metric, n_rows: int) -> float | None:
+def usual_variance(metric: Metric, n_rows: float) -> float | None:
     """The usual variance of seeds' scores on a test set of `n_rows`; None on an open scale.
 
     (.5 points)^2 for the model, and what few rows add: seeds disagree on some of them.

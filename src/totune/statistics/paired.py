@@ -21,6 +21,13 @@ Where a score is bounded by 1, one row's worth, 1 / N^2, is added, so that strat
 agree on every row do not pass for equal with certainty (in the spirit of Agresti and Min
 2005).
 
+In a cross-validation of k folds a seed is a repetition: S repetitions, each of which predicts every
+row once. V is as above, for each row is tested by models that have not seen it. s^2 is the variance
+of single runs, of which there are S k (`totune.statistics.folds`), and W is s^2 (1 / (S k) +
+1 / (k - 1)), since these runs share training rows (`variance_factor`). Nadeau and Bengio take the
+variance between folds for both, which counts the choice of test rows with it, though no two folds
+share any: that interval is up to a quarter wider and no safer (docs/verdicts.md).
+
 The quantiles enter before the sum, because Satterthwaite's degrees of freedom for the sum of
 a variance known well and one known from 3 seeds come out too high: that interval covered
 91.5% in the worst case tried. Guarantee, by simulation: `docs/verdicts.md` for moderated variances
@@ -33,7 +40,7 @@ within the simulation's error.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -66,6 +73,8 @@ class Spread:
         n_examples: how many rows the test set has.
         seed_dfs: the degrees of freedom of `seeds` where they were moderated; None where they are
             the variances (n - 1) of these seeds alone.
+        folds: of a cross-validation, where a seed is a repetition of so many runs and `seeds` are
+            the variances of single runs; 1 of one split.
     """
 
     examples: float
@@ -73,6 +82,7 @@ class Spread:
     n_seeds: tuple[int, int]
     n_examples: int
     seed_dfs: tuple[float, float] | None = None
+    folds: int = 1
 
     @property
     def is_known(self) -> bool:
@@ -84,7 +94,7 @@ class Spread:
         """Degrees of freedom of the whole variance: the harmonic mean of its parts'."""
         if not self.is_known:
             return math.inf
-        parts = [s / n for s, n in zip(self.seeds, self.n_seeds, strict=True)]
+        parts = self.seed_parts()
         seeds, row_df = sum(parts), max(1, self.n_examples - 1)
         inverse = self.examples / row_df + seeds / self._seed_df(parts, self.n_seeds)
         return (self.examples + seeds) / inverse if inverse > 0 else math.inf
@@ -92,10 +102,18 @@ class Spread:
     def reach(self, p: float, n_seeds: tuple[float, float] | None = None) -> float:
         """Half the width of the interval of confidence 1 - p, for these or other seeds."""
         counts = self.n_seeds if n_seeds is None else n_seeds
-        parts = [s / n for s, n in zip(self.seeds, counts, strict=True)]
+        parts = self.seed_parts(counts)
         row_df = max(1, self.n_examples - 1)
         df = self._seed_df(parts, counts)
         return float(half_width(p, self.examples, row_df, sum(parts), df))
+
+    def seed_parts(self, n_seeds: tuple[float, float] | None = None) -> list[float]:
+        """The variances of the mean scores of a and b, for these or other seeds.
+
+        Of a cross-validation more repetitions do not end them: folds share training rows.
+        """
+        counts = self.n_seeds if n_seeds is None else n_seeds
+        return [s * variance_factor(n, self.folds) for s, n in zip(self.seeds, counts, strict=True)]
 
     def _seed_df(self, parts: Sequence[float], counts: tuple[float, float]) -> float:
         """Of the sum of both sides' variances; seeds that are still to come count too.
@@ -106,8 +124,19 @@ class Spread:
         if self.seed_dfs is None:
             return satterthwaite(parts, [n - 1 for n in counts])
         known = zip(parts, self.seed_dfs, counts, self.n_seeds, strict=True)
-        shares = [part * (df + count - n) for part, df, count, n in known if part > 0]
+        each = self.folds
+        shares = [part * (df + each * (count - n)) for part, df, count, n in known if part > 0]
         return sum(shares) / sum(parts) if shares else math.inf
+
+
+def variance_factor(repetitions: float, folds: int) -> float:
+    """The variance of a mean over runs, in variances of one run.
+
+    1 / S for S seeds on one split. For S repetitions of k folds, which share training rows,
+    1 / (S k) + 1 / (k - 1): the correction of Nadeau and Bengio's resampled t-test (2003), with
+    n2 / n1 = 1 / (k - 1) test rows per training row.
+    """
+    return 1 / (repetitions * folds) + (1 / (folds - 1) if folds > 1 else 0.0)
 
 
 def half_width(
@@ -158,8 +187,7 @@ class Paired:
         """How far the seeds at hand move the difference on this test set."""
         if not self.spread.is_known:
             return math.nan
-        parts = (s / n for s, n in zip(self.spread.seeds, self.spread.n_seeds, strict=True))
-        return math.sqrt(sum(parts))
+        return math.sqrt(sum(self.spread.seed_parts()))
 
     @property
     def example_sd(self) -> float:
@@ -206,6 +234,7 @@ def paired_bootstrap(
     resamples: int | None = None,
     seed: int = 0,
     seeds: tuple[SeedVariance, SeedVariance] | None = None,
+    folds: int = 1,
 ) -> Paired:
     """Compares two strategies over examples and seeds, by the method on top of this module.
 
@@ -218,6 +247,8 @@ def paired_bootstrap(
         resamples: bootstrap resamples of the rows; as many as the metric affords if None.
         seed: of the resampling.
         seeds: the moderated variances of a and b; if None, those of their own seeds alone.
+        folds: of a cross-validation, whose predictions are one per repetition, and of whose single
+            runs `seeds` are the variances.
 
     Returns:
         The difference in the metric's own direction, with its error; see `Paired`.
@@ -235,6 +266,7 @@ def paired_bootstrap(
         n_seeds=(len(sides[0]), len(sides[1])),
         n_examples=n,
         seed_dfs=None if seeds is None else (seeds[0].df, seeds[1].df),
+        folds=folds,
     )
     lowest, highest = metric.scale
     width = highest - lowest
@@ -256,7 +288,7 @@ def seeds_needed(
         most: the largest number of seeds worth thinking of.
     """
     spread, p = paired.spread, 1 - confidence
-    floor = replace(spread, seeds=(0.0, 0.0)).reach(p)
+    floor = spread.reach(p, (math.inf, math.inf))
     if margin <= 0 or not spread.is_known:
         return SeedsNeeded(None, None)
     if floor >= margin:

@@ -2,12 +2,14 @@
 
 from dataclasses import asdict, replace
 from pathlib import Path
+from statistics import fmean
 
 from totune.baselines.base import Baseline
 from totune.export import remove_model, save_baseline, save_model, write_seen
 from totune.runs.context import Context
 from totune.runs.records import RunRecord
-from totune.runs.run import Run, Runs
+from totune.runs.repetitions import runs_of
+from totune.runs.run import Run, Runs, on_all_rows
 from totune.runs.runner import Runner, best_run
 from totune.runs.store import Store
 from totune.study.study import Study
@@ -21,6 +23,8 @@ def save_best(study: Study, runs: Runs, runner: Runner) -> None:
     """
     context, store = runner.context, runner.store
     label = study.advice.recommended or study.advice.provisional
+    if label and context.folds is not None:
+        return _save_final(study, label, runs, runner)
     record = best_run(study.records, label, study.info.metric) if label else None
     if record is None:
         if context.devices.is_main:
@@ -34,8 +38,32 @@ def save_best(study: Study, runs: Runs, runner: Runner) -> None:
         save_run(study.best, run, record, context, store)
 
 
+def _save_final(study: Study, label: str, runs: Runs, runner: Runner) -> None:
+    """Trains a strategy on all rows, after a cross-validation, and writes its model.
+
+    Its thresholds, if these were tuned, are the means of those of the folds: it has no dev rows.
+    """
+    context, store = runner.context, runner.store
+    run = on_all_rows(next(each for each in runs if each.label == label))
+    rows = len(context.folds.rows) if context.folds else 0
+    context.progress.say(f"{label} is trained on all {rows:,} rows for best/")
+    [record] = replace(runner, keep_all=True).execute([run])
+    if record.status == "failed":
+        context.progress.warn(f"best/ holds no model: {label} failed when trained on all rows.")
+    if context.devices.is_main and record.status == "failed":
+        remove_model(study.best)
+    elif context.devices.is_main:
+        tuned = [run.thresholds for run in runs_of(study.records) if run.strategy == label]
+        means = [fmean(each) for each in zip(*filter(None, tuned), strict=True)]
+        record = replace(record, thresholds=means)
+        save_run(study.best, run, record, context, store)
+        store.save_info(replace(store.info(), final=run.fingerprint))
+    context.devices.wait()  # all read what the main process wrote
+
+
 def save_run(folder: Path, run: Run, record: RunRecord, context: Context, store: Store) -> None:
     """Writes a finished run's model as a folder that `totune.load` reads."""
+    context = context.of_run(run.config)
     about = {
         "strategy": record.strategy,
         "seed": record.seed,

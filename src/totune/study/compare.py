@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from totune.data.folds import check_folds
 from totune.encoders.sources import ALIASES
 from totune.errors import ConfigError, RunError
 from totune.export import check_model_folder
@@ -25,11 +26,12 @@ from totune.runs.store import Store, is_study
 from totune.study.best import save_best
 from totune.study.describe import describe
 from totune.study.study import BEST, Study, summary_rows
+from totune.text import counted
 from totune.tracking import Tracking, check_trackers
 
 
 def compare(
-    data: str | Path | Mapping[str, str | Path],
+    data: str | Path | Mapping[str, str | Path] | None = None,
     *,
     out: str | Path = "study",
     callbacks: Sequence[Callback] = (),
@@ -40,7 +42,8 @@ def compare(
     """Trains every strategy over every seed and says which is worth it.
 
     Args:
-        data: a file, a folder with train/dev/test files, `hub:NAME`, or `example:NAME`.
+        data: a file, a folder with train/dev/test files, `hub:NAME`, or `example:NAME`; or None,
+            with the train file as `train`.
         out: the study's folder. What is finished there already is not run again.
         callbacks: called at the beginning, every epoch and the end of every run.
         progress: shows what goes on; silent by default.
@@ -63,13 +66,16 @@ def compare(
     check_search_storage(chosen)
     check_trackers(chosen.track)
     store = open_study(out, chosen.model)
-    context = prepare(data, chosen, progress or Progress(), reads_encoder)
+    chosen = folds_of_study(chosen, store)
+    context = prepare(data, chosen, progress or Progress(), reads_encoder, may_fold=True)
+    chosen = settle_folds(chosen, context)
     say_positive(context)
     runner = Runner(context, store, executor, keep_all=chosen.keep_weights == "all")
     columns = context.dataset.columns
     candidates = chosen.candidates(columns.task, pairs=columns.pair is not None)
     runs, left_out = fitting_runs(candidates, chosen, context)
     tokenize_splits(runs, context)
+    say_runs(runs, chosen, context)
     info = describe(runs, chosen, context, command)
     check_same_study(store, info)
     if context.devices.is_main and not is_study(store.folder):
@@ -87,12 +93,49 @@ def compare(
     if all(record.status == "failed" for record in records):
         raise RunError(f"No run finished. The first one's message: {records[0].error}")
     context.devices.wait()  # all read what the main process wrote
+    save_best(Study(store.folder), runs, runner)
     study = Study(store.folder)
-    save_best(study, runs, runner)
     if context.devices.is_main:
         study.report()
     context.devices.wait()
     return study
+
+
+def folds_of_study(chosen: Settings, store: Store) -> Settings:
+    """The settings with the folds of the study that the folder holds, where none are named.
+
+    So the same command goes on with it, also with one that was begun before there were folds.
+    """
+    if chosen.folds is not None or chosen.test_size is not None or not is_study(store.folder):
+        return chosen
+    return replace(chosen, folds=store.info().folds)
+
+
+def settle_folds(chosen: Settings, context: Context) -> Settings:
+    """The settings with the number of folds that the data was given, and its seeds.
+
+    Raises:
+        ConfigError: if another setting needs one split.
+        DataError: if a repetition tests on a class that it does not train on.
+    """
+    folds = context.folds
+    chosen = replace(chosen, folds=1 if folds is None else folds.count)
+    if folds is not None:
+        chosen.check()  # what contradicts folds that the data was given unasked
+        check_folds(folds, chosen.seed_list, context.dataset.name)
+    return replace(chosen, seeds=chosen.seed_list)
+
+
+def say_runs(runs: Runs, chosen: Settings, context: Context) -> None:
+    """Says how many runs a cross-validation takes, before they begin."""
+    if context.folds is None:
+        return
+    strategies, seeds = len({run.label for run in runs}), len(chosen.seed_list)
+    context.progress.say(
+        f"{len(runs)} runs: {strategies} {'strategy' if strategies == 1 else 'strategies'} x "
+        f"{counted(seeds, 'repetition')} of {context.folds.count} folds; then the recommended one "
+        f"is trained on all {len(context.folds.rows):,} rows."
+    )
 
 
 def open_study(out: str | Path, encoder: str) -> Store:
@@ -162,7 +205,9 @@ def check_same_study(store: Store, info: StudyInfo) -> None:
         return
     old = store.info()
     others = []
-    if old.data.get("digest") != info.data["digest"]:
+    if old.folds != info.folds:
+        others.append(f"other splits (`folds={old.folds}`)")
+    elif old.data.get("digest") != info.data["digest"]:
         others.append(f"other data ({old.name})")
     both = old.model and info.model  # runs that read no encoder go with any
     if both and old.model.get("fingerprint") != info.model["fingerprint"]:
@@ -192,9 +237,11 @@ def search_options(
 
     fitting = {run.label for run in runs}
     kept = [each for each in candidates if (each.label or each.create().label) in fitting]
+    # Of a cross-validation the first fold's train and dev rows are searched on.
+    first = replace(runner, context=runner.context.first_fold)
     budget = SearchBudget(chosen.search_trials, chosen.search_seconds)
     seeds, storage = chosen.seed_list, chosen.search_storage
-    winners = search_candidates(kept, runner, budget, seeds[0], storage)
+    winners = search_candidates(kept, first, budget, seeds[0], storage)
     return configure(winners, seeds, runner.context)
 
 

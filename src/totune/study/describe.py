@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from totune import machine
+from totune.data.examples import Dataset
+from totune.data.splits import eligible_rows
 from totune.encoders.loading import Loaded
 from totune.runs.context import Context
 from totune.runs.records import StudyInfo
@@ -23,7 +25,8 @@ def describe(
     metric = context.settings.metric
     others = [name for name in context.task.metrics if name != metric]
     recorded = asdict(settings)
-    for name in ("cache_dir", "cache_budget", "strategies", "seeds", "search_storage", "track"):
+    apart = ("cache_dir", "cache_budget", "strategies", "seeds", "search_storage", "track")
+    for name in (*apart, "train", "dev", "test"):
         recorded.pop(name)
     recorded |= {"max_length": context.max_length, "precision": context.precision}
     return StudyInfo(
@@ -32,7 +35,7 @@ def describe(
         data={
             "name": data.name,
             "digest": data.digest(),
-            "rows": {name: len(split) for name, split in data.splits().items()},
+            "rows": _rows(data),
             "columns": asdict(data.columns),
             "task": context.task.to_json(),
             "truncated": context.truncated(),
@@ -53,6 +56,14 @@ def describe(
         command=command,
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _rows(data: Dataset) -> dict[str, int]:
+    """Rows of every split; of a cross-validation all that are predicted, and those of a fold."""
+    sizes = {str(name): len(split) for name, split in data.splits().items()}
+    if data.folds is None:
+        return sizes
+    return {"all": int(eligible_rows(data.folds.rows).sum()), **sizes}
 
 
 def _describe_encoder(loaded: Loaded) -> dict[str, Any]:

@@ -6,9 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from totune.advice import Advice, Ensemble, StrategySummary, advise, find_ensembles
+from totune.advice.summary import Arrays
 from totune.analyses.findings import sections
 from totune.export import is_model
 from totune.metrics import get_metric
@@ -22,9 +21,11 @@ from totune.report.search_section import search_section
 from totune.report.table import Table
 from totune.report.write import ReportPaths, write_report
 from totune.runs.records import RunRecord, StudyInfo
+from totune.runs.repetitions import pool_folds
 from totune.runs.store import Store
 from totune.search.records import SearchRecord, applied, read_searches
 from totune.statistics import Summary
+from totune.tasks.base import task_from_json
 
 BEST = "best"
 
@@ -36,6 +37,7 @@ class Study:
         folder: where `compare` put it.
 
     Attributes:
+        records: every run; of a cross-validation those of single folds.
         unreadable: a sentence on each record that is there and cannot be read.
 
     Raises:
@@ -52,7 +54,9 @@ class Study:
         self.unreadable: list[str] = []
         found = [self._store.record(name, self.unreadable.append) for name in self.info.runs]
         kept = [record for record in found if record is not None]
-        self.records: list[RunRecord] = sorted(kept, key=lambda r: (order[r.strategy], r.seed))
+        self.records: list[RunRecord] = sorted(
+            kept, key=lambda r: (order[r.strategy], r.seed, r.fold or 0)
+        )
 
     @cached_property
     def advice(self) -> Advice:
@@ -60,12 +64,20 @@ class Study:
         tolerance = float(self.info.settings["tolerance"])
         metric, searches = self.info.metric, self.searches
         raced = None if self.race is None else self.race.findings()
-        found = advise(self.records, self._predictions, metric, tolerance, searches, raced)
+        results, arrays = self._pooled
+        found = advise(results, arrays, metric, tolerance, searches, raced)
         lost = [
             f"{fault} Its run is left out; totune compare does it again."
             for fault in self.unreadable
         ]
-        return replace(found, caveats=(*lost, *found.caveats, *self.info.data.get("cautions", ())))
+        reasons = (*found.reasons, *validation_words(self.info, self._store))
+        caveats = (*lost, *found.caveats, *self.info.data.get("cautions", ()))
+        return replace(found, reasons=reasons, caveats=caveats)
+
+    @property
+    def results(self) -> list[RunRecord]:
+        """What the verdict rests on: the runs, or of a cross-validation its repetitions."""
+        return self._pooled[0]
 
     @cached_property
     def race(self) -> Race | None:
@@ -80,16 +92,20 @@ class Study:
     @cached_property
     def ensembles(self) -> tuple[Ensemble, ...]:
         """What runs score together."""
-        return find_ensembles(self.records, self._predictions, self.info.metrics)
+        return find_ensembles(*self._pooled, self.info.metrics)
 
     @cached_property
-    def _predictions(self) -> dict[str, dict[str, np.ndarray]]:
-        """The arrays of every run, by fingerprint."""
-        return {record.fingerprint: self._store.predictions(record) for record in self.records}
+    def _pooled(self) -> tuple[list[RunRecord], Arrays]:
+        """The results, and their arrays by fingerprint."""
+        arrays = {record.fingerprint: self._store.predictions(record) for record in self.records}
+        if self.info.folds == 1:
+            return self.records, arrays
+        task = task_from_json(self.info.data["task"])
+        return pool_folds(self.records, arrays, self.info.folds, task)
 
     def table(self) -> Table:
         """The main comparison as plain data."""
-        return comparison_table(self.info, self.records, self.advice)
+        return comparison_table(self.info, self.results, self.advice)
 
     def report(self) -> ReportPaths:
         """Writes `report.html` and `report.md` anew from the records.
@@ -101,7 +117,7 @@ class Study:
         return write_report(
             self.folder,
             self.info,
-            self.records,
+            self.results,
             self.advice,
             [
                 race_section(self.race),
@@ -124,13 +140,36 @@ class Study:
             "best": str(self.best) if is_model(self.best) else None,
             "metric": self.info.metric,
             "advice": self.advice.to_json(),
-            "strategies": [_costs(group) for group in by_strategy(self.info, self.records)],
+            "folds": self.info.folds,
+            "strategies": [_costs(group) for group in by_strategy(self.info, self.results)],
             "ensembles": [ensemble.to_json() for ensemble in self.ensembles],
             "runs": [
                 {"strategy": r.strategy, "seed": r.seed, "status": r.status, "test": r.test}
+                | ({} if r.fold is None else {"fold": r.fold})
                 for r in self.records
             ],
         }
+
+
+def validation_words(info: StudyInfo, store: Store) -> list[str]:
+    """What the scores of a cross-validation are of, and which rows trained the model in `best/`."""
+    if info.folds == 1:
+        return []
+    rows, count = info.data["rows"]["all"], len(info.seeds)
+    times = f"{count} repetitions, with other folds each" if count > 1 else "one repetition"
+    text = (
+        f"Scores are from {info.folds}-fold cross-validation: every one of the {rows:,} rows is "
+        f"predicted by a model that did not train on it ({times})."
+    )
+    final = store.record(info.final) if info.final else None
+    if final is None or final.status == "failed":
+        return [text]
+    last = "" if final.dev or len(final.epochs) < 2 else ", to its last epoch"
+    return [
+        text,
+        f"The model in best/ ({final.strategy}) was trained on all {rows:,} rows with the same "
+        f"options{last}. No rows are left to score it on.",
+    ]
 
 
 def _costs(group: StrategySummary) -> dict[str, Any]:
@@ -140,16 +179,20 @@ def _costs(group: StrategySummary) -> dict[str, Any]:
     """
     names = ("trainable_parameters", "total_parameters", "peak_memory_bytes", "storage_bytes")
     means = {name: group.cost(name) for name in (*names, "latency_milliseconds")}
-    counted = {"strategy": group.strategy, "usable_runs": len(group.usable)}
+    counted = {"strategy": group.strategy, "usable_runs": len(group.runs)}
     return counted | {"seconds": group.seconds()} | means
 
 
 def summary_rows(records: Sequence[RunRecord], info: StudyInfo) -> list[dict[str, str]]:
-    """One row per strategy for the live table: runs, mean and spread of each metric, seconds."""
+    """One row per strategy for the live table: runs, mean and spread of each metric, seconds.
+
+    Of a cross-validation the mean and spread so far are over the runs of single folds.
+    """
     rows, groups = [], by_strategy(info, records)
     scores = {metric: summaries(info, groups, metric) for metric in info.metrics}
     for group in groups:
-        row = {"strategy": group.strategy, "runs": f"{len(group.usable)}/{len(info.seeds)}"}
+        planned = len(info.seeds) * info.folds
+        row = {"strategy": group.strategy, "runs": f"{len(group.usable)}/{planned}"}
         row |= {f"test {m}": _mean_text(m, scores[m].get(group.strategy)) for m in info.metrics}
         row["time per run"] = duration(group.seconds())
         rows.append(row)

@@ -22,7 +22,7 @@ from totune.tracking import check_trackers
 
 
 def train(
-    data: str | Path | Mapping[str, str | Path],
+    data: str | Path | Mapping[str, str | Path] | None = None,
     strategy: str | Mapping[str, Any] = "fine-tuning",
     *,
     out: str | Path = "model",
@@ -50,6 +50,8 @@ def train(
     """
     chosen = build(Settings, {**settings, "strategies": [strategy], "seeds": [seed]}, "train")
     candidates = chosen.candidates()
+    if (chosen.folds or 1) > 1:
+        raise ConfigError("train makes one model of one split; compare cross-validates.")
     if chosen.searches:
         raise ConfigError("train takes options as they are; compare searches them.")
     check_trackers(chosen.track)

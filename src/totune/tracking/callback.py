@@ -75,7 +75,7 @@ class Tracking(Callback):
 
     def on_run_begin(self, config: RunConfig) -> None:
         self._end(config.fingerprint, None)  # of a try that did not come to its end
-        run = TrackedName(f"{config.label} seed {config.seed}", config.fingerprint, self._folder)
+        run = TrackedName(f"{config.label} {config.place}", config.fingerprint, self._folder)
         opened = self._open[config.fingerprint] = {}
 
         def begin(name: str) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from totune.data.examples import Label
-from totune.features import FeatureCache, Features, Selection
+from totune.features import ChosenRows, FeatureCache, Features, Selection
 from totune.inputs.batches import Batch, in_halves, ordered_batches
 from totune.inputs.encodings import EncodedSplit, Encodings
 from totune.model import Model, Viewed
@@ -18,6 +18,19 @@ EVAL_TOKENS = 2048  # padded word pieces per evaluation batch; as fast as any on
 
 
 @dataclass(frozen=True)
+class Among:
+    """Where the inputs of a split stand among those of a larger one.
+
+    Attributes:
+        pieces: every input of the larger one.
+        inputs: the numbers of the split's inputs in it, in order.
+    """
+
+    pieces: Encodings
+    inputs: np.ndarray
+
+
+@dataclass(frozen=True)
 class Split:
     """One tokenised split with its targets; U units, N rows, P positions.
 
@@ -25,12 +38,15 @@ class Split:
         units: what batches are made of.
         targets: as metrics compare them, [N] or [N, W]; None when predicting.
         flat: as the loss compares them, [P]; None when predicting.
+        among: the rows whose frozen features its own are read from, as the folds of one dataset
+            share theirs; None where it has features of its own.
     """
 
     name: str
     units: EncodedSplit
     targets: np.ndarray | None = None
     flat: np.ndarray | None = None
+    among: Among | None = None
 
     @classmethod
     def labelled(
@@ -65,7 +81,7 @@ class InputSource:
 
     split: Split
     units: EncodedSplit
-    features: Features | Selection | None = None
+    features: Features | Selection | ChosenRows | None = None
     sides: bool = False
 
     def batch(self, indices: np.ndarray, device: torch.device) -> tuple[Batch, Viewed | None]:
@@ -102,9 +118,14 @@ def open_source(
     view = model.view(frozen_depth)
     features = None
     if view is not None and cache is not None:
-        description = f"frozen blocks 0..{frozen_depth} of {split.name}"
-        precision = model.precision
-        features = cache.features(model.encoder, units.pieces, view, precision, description)
+        among, precision = split.among, model.precision
+        description = (
+            f"frozen blocks 0..{frozen_depth} of {split.name if not among else 'all rows'}"
+        )
+        pieces = units.pieces if among is None else among.pieces
+        features = cache.features(model.encoder, pieces, view, precision, description)
+        if features is not None and among is not None:
+            return InputSource(split, units, features.chosen(among.inputs), sides)
     frozen = frozen_depth == model.encoder.depth
     by_sentence = model.wants == "words" and frozen and not model.readout.reads_batch
     if by_sentence and (features is not None or training):

@@ -72,7 +72,8 @@ class Trainer:
     Args:
         model: prepared by its strategy; trained in place and left as the kept epoch left it.
         train: the training split, with targets.
-        dev: the dev split, with targets.
+        dev: the dev split, with targets; None has every phase run all its epochs, and the last
+            one kept.
         settings: batch size, metric, clipping.
         order_seed: fixes the order of the data, apart from initialisation.
         cache: the prefix cache; None recomputes what is frozen.
@@ -84,7 +85,7 @@ class Trainer:
         self,
         model: Model,
         train: Split,
-        dev: Split,
+        dev: Split | None,
         settings: TrainingSettings,
         order_seed: int,
         *,
@@ -148,7 +149,9 @@ class Trainer:
         if self.cache is not None:
             self.cache.release()  # what the phase before has read
         train = open_source(self.train_split, self.model, self.cache, frozen, training=True)
-        dev = open_source(self.dev_split, self.model, self.cache, frozen)
+        dev = None
+        if self.dev_split is not None:
+            dev = open_source(self.dev_split, self.model, self.cache, frozen)
         sizes = self.settings.train_batch_size, self.settings.tokens_per_batch
         self._micro_batches.agree(train, *sizes, self._optimizer)
         done = 0 if saved is None else int(saved["epochs_in_phase"])
@@ -167,8 +170,11 @@ class Trainer:
             self._optimizer = None  # its moments are those of other weights
 
     def _scores(self, epochs: Sequence[EpochRecord]) -> EpochScores:
-        """What a phase's stop decides on."""
+        """What a phase's stop decides on; without dev rows each epoch counts as the best so far."""
         metric = self.settings.metric
+        if self.dev_split is None:
+            rising = [float(number) for number in range(len(epochs))]
+            return EpochScores(rising, rising)
         dev = [_score(epoch.dev, metric) for epoch in epochs]
         return EpochScores(dev, [_score(e.train_after, metric) for e in epochs if e.train_after])
 
@@ -178,7 +184,7 @@ class Trainer:
         phase: Phase,
         epoch: int,
         train: InputSource,
-        dev: InputSource,
+        dev: InputSource | None,
         frozen: int,
     ) -> EpochRecord:
         began = time.perf_counter()
@@ -189,7 +195,7 @@ class Trainer:
             train_metrics, ended = self._train_epoch(wrapped, phase, epoch, number, train), ""
         self.history.step_seconds += time.perf_counter() - began
         self.history.examples += len(train.split)
-        dev_metrics = self._evaluate(dev)
+        dev_metrics = {} if dev is None else self._evaluate(dev)
         return EpochRecord(
             phase=phase.name,
             epoch=number,
@@ -287,7 +293,11 @@ class Trainer:
         epochs, metric = self.history.epochs, self.settings.metric
         epochs.append(record)
         best = self.history.best
-        if best < 0 or _score(record.dev, metric) >= _score(epochs[best].dev, metric):
+        if (
+            self.dev_split is None
+            or best < 0
+            or _score(record.dev, metric) >= _score(epochs[best].dev, metric)
+        ):
             self.history.best = len(epochs) - 1
             self._best = {name: p.detach().clone() for name, p in self._trained.items()}
 
@@ -295,6 +305,9 @@ class Trainer:
         """Leaves the weights of the last epoch or of the best one, after the last `phase`."""
         epochs, metric = self.history.epochs, self.settings.metric
         last = len(epochs) - 1
+        if self.dev_split is None:
+            self.history.best = last
+            return
         best, final = (_score(epochs[i].dev, metric) for i in (self.history.best, last))
         error = METRICS[metric].standard_error(epochs[last].dev[metric], len(self.dev_split))
         whole = sum(epoch.phase == phase.name for epoch in epochs) == phase.stop.num_train_epochs

@@ -318,6 +318,7 @@ def compare(folder: Path, name: str, strategies: list[str], **settings: Any) -> 
         model=str(folder / "encoder"),
         cache_dir=folder / "cache",
         strategies=strategies,
+        folds=1,
         seeds=2,
         precision="fp32",
         metric="f1",

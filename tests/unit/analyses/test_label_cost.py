@@ -81,7 +81,7 @@ def test_finished_runs_of_a_study_count(
     data = label_cost_folder / "reviews.csv"
     names = ["tf-idf"]
     study = api.compare(
-        data, out=tmp_path, strategies=names, seeds=1, **settings_in(label_cost_folder)
+        data, out=tmp_path, strategies=names, seeds=1, folds=1, **settings_in(label_cost_folder)
     )
     analysis = LabelCost(("all",), ("tf-idf",), 1)
     setup = setup_in(label_cost_folder, tmp_path, analysis)

@@ -35,6 +35,7 @@ def compare(folder: Path, **settings: object) -> Study:
         out=folder / "study",
         model=str(folder / "encoder"),
         cache_dir=folder / "cache",
+        folds=1,
         seeds=2,
         precision="fp32",
         options={"num_train_epochs": 2},

@@ -174,7 +174,12 @@ def test_the_best_model_of_a_study_is_not_replaced_while_it_is_read() -> None:
 
 
 def test_a_study_goes_on_beside_what_is_not_its_own(here: Path) -> None:
-    settings: dict[str, Any] = {"model": "encoder", "strategies": ["tf-idf"], "out": "study"}
+    settings: dict[str, Any] = {
+        "model": "encoder",
+        "strategies": ["tf-idf"],
+        "folds": 1,
+        "out": "study",
+    }
     compare("reviews.csv", seeds=1, **settings)
     theirs = {"notes.txt": "mine", "best/notes.txt": "mine too", "runs/notes.txt": "and mine"}
     for name, text in theirs.items():

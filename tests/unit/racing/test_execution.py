@@ -61,6 +61,7 @@ def in_context(told: Recorder) -> Context:
     dataset = Dataset("tiny", rows, rows, rows, cast(Any, columns))
     context = context_of(told)
     context.split_seed = 0
+    context.folds = None
     context.dataset = dataset
 
     def with_splits(parts: Any) -> Context:

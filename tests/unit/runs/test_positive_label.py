@@ -58,7 +58,7 @@ def test_the_hub_s_order_decides(mrpc: datasets.Dataset, settings: dict[str, Any
 
 def test_a_person_decides(tmp_path: Path, settings: dict[str, Any]) -> None:
     data = write_reviews(tmp_path / "reviews.csv")
-    kept = {**settings, "strategies": ["majority"], "seeds": 1}
+    kept = {**settings, "strategies": ["majority"], "seeds": 1, "folds": 1}
     runs = []
     for positive in (None, "praise", "blame"):
         study = totune.compare(data, positive_label=positive, **kept)

@@ -24,7 +24,7 @@ def test_labels_are_those_of_train_in_the_order_of_the_source() -> None:
     train = Examples(("x",) * 3, (("joy", "anger"), (), ("joy",)))
     assert MultiLabel.from_examples(train).labels == ("anger", "joy")
     ordered = MultiLabel.from_examples(train, ("joy", "fear", "anger"))
-    assert ordered == MultiLabel(("joy", "anger"), (0.5, 0.5), (2 / 3, 1 / 3))
+    assert ordered == MultiLabel(("joy", "anger"), shares=(2 / 3, 1 / 3))
     numbers = Examples(("x",) * 2, (("10", "9"), ("2",)))
     assert MultiLabel.from_examples(numbers).labels == ("2", "9", "10")
 

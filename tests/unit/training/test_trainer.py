@@ -32,10 +32,12 @@ from totune.strategies.phases import (
     Constant,
     Epochs,
     EpochScores,
+    Gap,
     Group,
     LinearDecay,
     Phase,
     Plateau,
+    Stop,
 )
 from totune.tasks.base import UNKNOWN
 from totune.training import trainer as trainer_module
@@ -208,6 +210,18 @@ def test_early_stopping_ends_a_phase(tiny: TinyTask, monkeypatch: pytest.MonkeyP
     plan = [dataclasses.replace(HEAD, stop=Plateau(9, patience=3)), TOP]
     history = fit(fresh(), plan, tiny).history
     assert [epoch.phase for epoch in history.epochs] == ["head"] * 4 + ["top"] * 2
+
+
+@pytest.mark.parametrize("stop", [Epochs(3), Plateau(3, patience=1), Gap(3, tolerance=0.0)])
+def test_without_dev_rows_a_phase_runs_all_its_epochs_and_the_last_is_kept(
+    tiny: TinyTask, stop: Stop
+) -> None:
+    model = fresh()
+    trainer = Trainer(model, tiny.train, None, tiny.settings, 0)
+    history = trainer.fit([dataclasses.replace(HEAD, stop=stop), TOP])
+    assert [epoch.phase for epoch in history.epochs] == ["head"] * 3 + ["top"] * 2
+    assert history.best == 4
+    assert all(epoch.dev == {} for epoch in history.epochs)
 
 
 @dataclasses.dataclass(frozen=True)

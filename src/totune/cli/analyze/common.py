@@ -32,6 +32,7 @@ __all__ = ["Data", "Json", "Out", "Quiet", "Set", "examples", "output"]
 
 _READING = (
     *("model", "text", "pair", "label", "task", "encoding", "fraction", "split_seed", "metric"),
+    *("dev", "test"),
     *("max_length", "precision", "cache_dir", "cache_budget"),
 )
 

@@ -34,7 +34,13 @@ from totune.training.history import EpochRecord
 ABANDONED = 60.0  # seconds; a folder that is older and not locked has lost its worker
 RECORD = "record.json"
 _PREFIX, _LOCK = "totune-job-", "in-use.lock"
-_OWN = {"cache", "devices", "progress", "callback"}  # fields of a context that stay in a process
+_OWN = {
+    "cache",
+    "devices",
+    "progress",
+    "callback",
+    "_of_folds",
+}  # fields of a context that stay in a process
 
 
 @dataclass(frozen=True)
