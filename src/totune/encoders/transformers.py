@@ -133,7 +133,8 @@ class TransformersEncoder(Encoder):
         blocks = [module for depth in depths for module in self.block_modules(depth).values()]
         for module in blocks if self.pooler is None else [*blocks, self.pooler]:
             for parameter in module.parameters():
-                parameter._is_hf_initialized = False  # transformers leaves alone what it has loaded
+                marked: Any = parameter  # transformers leaves alone what it has loaded
+                marked._is_hf_initialized = False
             module.apply(self.model._init_weights)
 
     def read_first_token_only(self) -> None:

@@ -76,4 +76,4 @@ def nearest_class_mean(model: Model, vectors: np.ndarray, split: Split) -> np.nd
     with torch.no_grad():
         layer.weight.copy_(torch.from_numpy(weight))
         layer.bias.copy_(torch.from_numpy(bias))
-    return vectors @ weight.T + bias
+    return np.asarray(vectors @ weight.T + bias)
