@@ -40,8 +40,10 @@ from totune.tasks.classification import Classification
 class Contrastive(Strategy):
     """Trains the encoder on pairs of rows of same and different labels, then solves the head.
 
-    For classes, under the linear head of one layer. Two texts in one input are a row like any
-    other. While pairs are learnt from, dev scores are those of the nearest class mean.
+    For classes, under the linear head of one layer; scores and tags are refused. Two texts in one
+    input are a row like any other. The pairs are all those within a batch, so their number follows
+    from rows, epochs and batch size. While pairs are learnt from, dev scores are those of the
+    nearest class mean. Not compared by default: docs/defaults.md says what was measured.
 
     Attributes:
         pooling: how tokens become the vector that is compared; `auto` is their mean.
