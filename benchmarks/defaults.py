@@ -113,7 +113,7 @@ Key = tuple[Cell, Point]
 
 def subset(cell: Cell) -> Dataset:
     """The rows of a cell, in three splits; equal for all encoders."""
-    whole = _load(SOURCES[cell.data], cell.data)
+    whole = load_source(SOURCES[cell.data], cell.data)
     rng = np.random.default_rng([cell.rows, 20190311])
     train, task = whole.train, whole.columns.task
     if task == "tagging":  # a sentence of a document stands for itself here
@@ -134,7 +134,8 @@ def _stratified(rows: Examples, task: Any, rng: np.random.Generator) -> np.ndarr
     return np.argsort(place, kind="stable")
 
 
-def _load(source: EncoderSource, name: str) -> Dataset:
+def load_source(source: EncoderSource, name: str) -> Dataset:
+    """A data set of the shared folder, whole."""
     path = SHARED / "data" / source.file
     columns = {"text": source.text or None, "label": source.label or None, "pair": source.pair}
     with tempfile.TemporaryDirectory() as folder:
@@ -152,15 +153,19 @@ def _load(source: EncoderSource, name: str) -> Dataset:
 
 def open_cell(cell: Cell, cache: Path) -> Context:
     """What the runs of a cell share."""
-    rows, model = subset(cell), _encoder(cell.encoder)
+    return open_rows(subset(cell), cell.encoder, cache, "matthews" if cell.data == "cola" else "")
+
+
+def open_rows(rows: Dataset, encoder: str, cache: Path, metric: str = "") -> Context:
+    """What the runs on `rows` share; without a `metric`, the task's own decides."""
+    model = _encoder(encoder)
     with tempfile.TemporaryDirectory() as folder:  # a data set of any kind opens the context
         stand_in = Path(folder) / "rows.csv"
         stand_in.write_text("text,label\n" + "".join(f"a {i},{i % 2}\n" for i in range(20)))
         settings = Settings(model=model, cache_dir=cache, max_length=128)
         context = prepare(stand_in, settings, Progress())
     task = TASKS.get(rows.columns.task).from_examples(rows.train)
-    metric = "matthews" if cell.data == "cola" else task.metrics[0]
-    shared = replace(context.settings, metric=metric)
+    shared = replace(context.settings, metric=metric or task.metrics[0])
     return replace(context, dataset=rows, task=task, settings=shared, _splits={})
 
 

@@ -166,17 +166,35 @@ class Model(nn.Module):
         With the loss of classification (of several labels too) or regression that is a convex
         problem, unless options of the task change the loss into one that only steps minimise.
         """
-        return (
-            self.mixing.scalar_mix is None
-            and self.head.linear_layer() is not None
-            and self.wants in ("pooled", "pooled-pair")
-            and isinstance(self.task, Classification | MultiLabel | Regression)
-            and not self.task.gradient_only
-        )
+        return self.why_no_linear_probe is None
 
-    def forward(self, batch: Batch, viewed: Viewed | None = None) -> Tensor:
-        """Outputs [P, C] of a batch, from its pieces or from cached rows of its prefix."""
-        outputs: Tensor = self.head(self.read(batch, viewed))
+    @property
+    def why_no_linear_probe(self) -> str | None:
+        """What stands against `is_linear_probe`, with a remedy; None if nothing does."""
+        if not isinstance(self.task, Classification | MultiLabel | Regression):
+            return f"the task is {self.task.name}, and only labels or a score per text are solved."
+        if self.task.gradient_only:
+            options = ", ".join(f"task.{option}" for option in self.task.gradient_only)
+            return f"the loss of {options} is minimised by steps alone. Leave it out."
+        if self.head.linear_layer() is None or self.wants not in ("pooled", "pooled-pair"):
+            return (
+                f"head {self.head_options.name!r}, as it is set, is not one linear layer on a "
+                "vector per text. Use the head linear with head.layers=1."
+            )
+        if self.mixing.scalar_mix is not None:
+            return (
+                f"layers={self.readout.layers} learns the weights of a mix. "
+                "Use layers=top or layers=mean."
+            )
+        return None
+
+    def forward(self, batch: Batch, viewed: Viewed | None = None, vectors: bool = False) -> Tensor:
+        """Outputs [P, C] of a batch, from its pieces or from cached rows of its prefix.
+
+        With `vectors` it gives what a head of one vector per row reads instead, [B, H].
+        """
+        states = self.read(batch, viewed)
+        outputs: Tensor = states.vectors[0] if vectors else self.head(states)
         return outputs
 
     def read(self, batch: Batch, viewed: Viewed | None = None) -> States:

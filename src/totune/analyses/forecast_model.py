@@ -45,6 +45,7 @@ FAMILIES: dict[Family, tuple[str, ...]] = {
     "top layers": ("last-k",),
     "whole encoder": (
         *("fine-tuning", "gradual-unfreezing", "stack-and-finetune", "frozen-embeddings"),
+        "contrastive",
     ),
     "inserted modules": ("adapters", "lora", "bitfit", "peft"),
 }

@@ -70,13 +70,16 @@ def run(
         f"For {facts['train_rows']:,} train rows: {chosen or 'every option as set'}; "
         f"{facts['train_batch_size']} rows per step"
     )
+    if facts["preparation"]:
+        typer.echo(facts["preparation"])
     for number, phase in enumerate(facts["phases"], start=1):
         course = ", ".join(filter(None, (phase["schedule"], phase["stop"])))
-        typer.echo(f"\nPhase {number}: {phase['name']}. {course}.")
+        learns = "Learns from all pairs of a batch's rows. " * (phase["objective"] == "pairs")
+        typer.echo(f"\nPhase {number}: {phase['name']}. {learns}{course}.")
         show_table(
             ("part", "kinds", "parameters", "learning rate", "weight decay"),
             [
-                (row["part"], row["kinds"], f"{row['parameters']:,}", *_rates(row))
+                (row["part"], row["kinds"], f"{row['parameters']:,}", *_rates(row, phase))
                 for row in phase["parts"]
             ],
         )
@@ -85,11 +88,11 @@ def run(
         typer.echo(f"{phase['trainable']:,} parameters train{rest}")
 
 
-def _rates(row: dict[str, Any]) -> tuple[str, str]:
+def _rates(row: dict[str, Any], phase: dict[str, Any]) -> tuple[str, str]:
     if row["learning_rate"] is None:
         return "frozen", ""
     if row["learning_rate"] == 0:
-        return "solved", ""
+        return "class means" if phase["objective"] == "pairs" else "solved", ""
     return f"{row['learning_rate']:g}", f"{row['weight_decay']:g}"
 
 
@@ -139,13 +142,16 @@ def describe(
     check_candidates([member])
     if member.is_baseline:
         raise ConfigError(f"{strategy!r} is a baseline: it trains no encoder and has no plan.")
-    built, name, phases, chosen = _build(member, model, num_labels, rows, dev_rows, task)
+    built, name, phases, chosen, preparation = _build(
+        member, model, num_labels, rows, dev_rows, task
+    )
     return {
         "strategy": strategy,
         "model": name,
         "train_rows": rows,
         "train_batch_size": batch_size(rows),
         "by_rule": chosen,
+        "preparation": preparation,
         "parameters": sum(p.numel() for p in built.unique_parameters().values()),
         "phases": [_phase(built, phase) for phase in phases],
     }
@@ -153,7 +159,7 @@ def describe(
 
 def _build(
     member: Any, reference: str, num_labels: int, rows: int, dev_rows: int, of_data: str | None
-) -> "tuple[Model, str, list[Phase], dict[str, Any]]":
+) -> "tuple[Model, str, list[Phase], dict[str, Any], str]":
     from totune.encoders.loading import plan_encoder
     from totune.runs.model_spec import ModelSpec
     from totune.strategies.defaults import TrainingFacts
@@ -166,7 +172,8 @@ def _build(
     facts = TrainingFacts(rows, dev_rows, width, of_data or task.name)
     spec = ModelSpec.of_candidate(member, facts, task, encoder)
     model, phases = spec.check()
-    return model, source.name, phases, member.by_rule(spec.strategy, facts)
+    preparation = spec.strategy.preparation(model)
+    return model, source.name, phases, member.by_rule(spec.strategy, facts), preparation
 
 
 def _task(head: "Head", num_labels: int) -> "Task":
@@ -200,6 +207,7 @@ def _phase(model: "Model", phase: "Phase") -> dict[str, Any]:
     trainable = sum(unique[name].numel() for name in trained)
     return {
         "name": phase.name,
+        "objective": phase.objective,
         "schedule": "" if solved else _words(phase.schedule),
         "stop": str(phase.stop) if solved else _words(phase.stop),
         "trainable": trainable,  # layers that share weights count once

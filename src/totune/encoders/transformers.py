@@ -125,6 +125,18 @@ class TransformersEncoder(Encoder):
         """Layer `depth`, from 1; where layers share weights, the same module for several."""
         return self._layers()[depth - 1]
 
+    def reinitialise(self, depths: Sequence[int]) -> None:
+        """Gives the blocks of these depths, and the pooler, random weights as before pretraining.
+
+        Drawn from torch's generator, as transformers initialises this type of model.
+        """
+        blocks = [module for depth in depths for module in self.block_modules(depth).values()]
+        for module in blocks if self.pooler is None else [*blocks, self.pooler]:
+            for parameter in module.parameters():
+                marked: Any = parameter  # transformers leaves alone what it has loaded
+                marked._is_hf_initialized = False
+            module.apply(self.model._init_weights)
+
     def read_first_token_only(self) -> None:
         if self.prefix is None:  # that path would leave it out
             only_first_token(self.model)

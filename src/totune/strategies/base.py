@@ -104,6 +104,10 @@ class Strategy(ABC):
     def prepare(self, model: Model) -> None:  # noqa: B027 - most strategies insert nothing
         """Inserts this strategy's modules into the model."""
 
+    def preparation(self, model: Model) -> str:
+        """What `prepare` changes without leaving a trace in the plan, in a sentence; or ""."""
+        return ""
+
     @abstractmethod
     def plan(self, model: Model) -> list[Phase]:
         """The phases, from the model's shape alone: trains nothing, changes nothing."""

@@ -84,6 +84,8 @@ class TrainingRule:
 
 FINE_TUNING = TrainingRule(1e-4, examples=6_000, least_epochs=3, most_epochs=20)
 LAST_K = TrainingRule(2e-4, examples=6_000, least_epochs=3, most_epochs=20, regression=1.0)
+# Every batch holds all pairs of its rows, so few passes are enough (docs/defaults.md).
+CONTRASTIVE = TrainingRule(1e-4, examples=800, least_epochs=3, most_epochs=10)
 GRADUAL_UNFREEZING = TrainingRule(2e-4, examples=4_000, least_epochs=2, most_epochs=15)
 # What is inserted begins as no change, or is few parameters: more steps, at larger rates.
 ADAPTERS = TrainingRule(1e-3, examples=12_000, least_epochs=5, most_epochs=40)

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import ClassVar, Literal
 
 Kind = Literal["weight", "bias", "norm", "inserted"]
+Objective = Literal["task", "pairs"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Group:
     Attributes:
         parts: a pattern over the model's named parts ("embeddings", "layer.3", "pooler",
             "mixing", "head"), with `*` as a wildcard.
-        learning_rate: the peak rate of this group; 0 where the phase is solved.
+        learning_rate: the peak rate of this group; 0 where it is computed instead.
         weight_decay: decoupled weight decay; biases and norms are always exempt.
         kinds: which kinds of parameters of these parts; () for all. `norm` are a norm's weight and
             bias, `bias` all other biases, `inserted` what the strategy put in.
@@ -250,6 +251,9 @@ class Phase:
     Attributes:
         restore: the epoch of this phase that the next one starts from: the `last`, with what the
             optimizer knows, or the `best` by its stop.
+        objective: what its steps minimise: the loss of the `task`, or that of `pairs` of a batch's
+            rows (`modules/pairs.py`). In the latter the head, a linear layer, takes no steps: each
+            epoch leaves it at the nearest of the classes' mean vectors.
     """
 
     name: str
@@ -257,9 +261,12 @@ class Phase:
     schedule: Schedule
     stop: Stop
     restore: Literal["last", "best"] = "last"
+    objective: Objective = "task"
 
 
-def solved_head() -> Phase:
+COMPUTED_HEAD = Group("head", learning_rate=0.0, weight_decay=0.0)
+
+
+def solved_head(name: str = "head") -> Phase:
     """A linear probe that is solved rather than stepped through."""
-    head = Group("head", learning_rate=0.0, weight_decay=0.0)
-    return Phase("head", (head,), Constant(), Solved())
+    return Phase(name, (COMPUTED_HEAD,), Constant(), Solved())

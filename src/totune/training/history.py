@@ -10,7 +10,8 @@ class EpochRecord:
     Attributes:
         phase: the phase's name.
         epoch: counted over the whole run, from 1.
-        train: measured on the fly while training (dropout on); of a solved phase, after it.
+        train: measured on the fly while training (dropout on); of a solved phase, after it. Of
+            pairs: under the head of class means, but for the loss, which is that of pairs.
         dev: measured after the epoch.
         seconds: training and evaluations together.
         frozen_depth: the deepest frozen block, -1 if none (0 is the embeddings).

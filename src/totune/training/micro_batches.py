@@ -2,7 +2,7 @@
 
 The loss of a step is a sum over positions times a share, so the gradients of the parts add up to
 those of the whole, to rounding. What is computed over a batch sees the parts alone: the statistics
-of a normed scalar mix (`layers=normed-scalar-mix`) and the draws of dropout.
+of a normed scalar mix (`layers=normed-scalar-mix`), the draws of dropout, and pairs of rows.
 """
 
 import sys
@@ -24,7 +24,9 @@ from totune.inputs.batches import (
     split_units,
 )
 from totune.model import Model
+from totune.modules.pairs import pair_losses
 from totune.progress import Progress
+from totune.strategies.phases import Objective
 from totune.training.checkpoints import random_state, restore_random_state
 from totune.training.devices import Devices
 from totune.training.inputs import InputSource
@@ -35,7 +37,10 @@ TOO_LARGE = 0  # in place of a number of parts: a single row does not fit
 
 @dataclass(frozen=True)
 class Part:
-    """What a micro-batch gave: outputs [P, C] and losses [P] of its units [B], detached."""
+    """What a micro-batch gave: outputs [P, C] and losses [P] of its units [B], detached.
+
+    Where pairs are learnt from, the outputs are the vectors [B, H] that the head reads.
+    """
 
     units: np.ndarray
     batch: Batch
@@ -53,10 +58,14 @@ class MicroBatches:
         devices: the processes that share the run.
         progress: told when parts are doubled.
         parts: how many a step has at first.
+
+    Attributes:
+        objective: what the running phase minimises.
     """
 
     def __init__(self, model: Model, devices: Devices, progress: Progress, parts: int = 1) -> None:
         self.parts = parts
+        self.objective: Objective = "task"
         self._model, self._devices, self._progress = model, devices, progress
 
     def backward(
@@ -164,8 +173,13 @@ class MicroBatches:
         self, wrapped: nn.Module, source: InputSource, units: np.ndarray, weight: float
     ) -> Part:
         batch, viewed = source.batch(units, self._devices.device)
-        outputs = wrapped(batch, viewed)
-        losses = self._model.losses(outputs, batch)
+        if self.objective == "pairs":
+            assert batch.targets is not None, "pairs are of the same label or not"
+            outputs = wrapped(batch, viewed, vectors=True)
+            losses = pair_losses(outputs, batch.targets)
+        else:
+            outputs = wrapped(batch, viewed)
+            losses = self._model.losses(outputs, batch)
         (losses.sum() * weight).backward()  # type: ignore[no-untyped-call]
         return Part(units, batch, outputs.detach(), losses.detach())
 

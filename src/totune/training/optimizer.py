@@ -13,7 +13,8 @@ from totune.strategies.phases import Phase
 def apply_phase(model: Model, phase: Phase) -> list[dict[str, Any]]:
     """Freezes what the phase does not train and returns the optimizer's groups.
 
-    Weight decay applies to matrices alone, not to biases and norms.
+    Weight decay applies to matrices alone, not to biases and norms. The head of pairs, which is
+    computed after the steps, gets no gradient: several processes would wait for it.
     """
     for parameter in model.parameters():
         parameter.requires_grad_(False)
@@ -21,6 +22,8 @@ def apply_phase(model: Model, phase: Phase) -> list[dict[str, Any]]:
     parameters = model.unique_parameters()
     groups: list[dict[str, Any]] = []
     for group in dict.fromkeys(trained.values()):
+        if phase.objective == "pairs" and not group.learning_rate:
+            continue
         own = [parameters[name] for name, found in trained.items() if found == group]
         for decays in (True, False):
             chosen = [p.requires_grad_() for p in own if (p.ndim >= 2) == decays]

@@ -1,12 +1,12 @@
-"""The optimum of a linear head on frozen vectors, computed."""
+"""Linear heads that are computed: the optimum on frozen vectors, and the nearest class mean."""
 
 import numpy as np
 import torch
 
-from totune.linear_model import choose_strength, draw_folds, fit_linear
+from totune.linear_model import ABSENT, choose_strength, draw_folds, fit_linear
 from totune.model import Model
 from totune.training.devices import Devices
-from totune.training.inputs import InputSource, linear_inputs
+from totune.training.inputs import InputSource, Split, linear_inputs
 
 CHOOSING_ROWS = 2_000  # at most so many choose the penalty, which more rows hardly move
 
@@ -51,3 +51,31 @@ def solve_head(model: Model, source: InputSource, devices: Devices, folds: int, 
         layer.weight.copy_(torch.from_numpy(weight))
         layer.bias.copy_(torch.from_numpy(bias - weight @ scaler.mean_))
     return strength
+
+
+def nearest_class_mean(model: Model, vectors: np.ndarray, split: Split) -> np.ndarray:
+    """Makes the model's linear head answer with the class whose mean vector is nearest.
+
+    The outputs are -|x - m_c|^2 / 2 for every class c, less what is equal for all: weights m_c and
+    biases -|m_c|^2 / 2 (Snell et al. 2017, equation 8).
+
+    Args:
+        model: one whose `is_linear_probe` holds, for classes.
+        vectors: of the rows of `split`, [P, F].
+        split: with targets; a class without a row is never the answer.
+
+    Returns:
+        The outputs for `vectors`, [P, C].
+    """
+    layer, targets = model.head.linear_layer(), split.flat
+    assert layer is not None, "the plan asks for a linear head"
+    assert targets is not None, "training needs targets"
+    weight = np.zeros((model.task.outputs, vectors.shape[1]))
+    bias = np.full(model.task.outputs, ABSENT)
+    for label in np.unique(targets[model.task.known(targets)]):
+        weight[label] = vectors[targets == label].mean(axis=0, dtype=np.float64)
+        bias[label] = -(weight[label] ** 2).sum() / 2
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(weight))
+        layer.bias.copy_(torch.from_numpy(bias))
+    return np.asarray(vectors @ weight.T + bias)

@@ -46,7 +46,7 @@ from totune.training.optimizer import (
     set_rates,
     trainable,
 )
-from totune.training.solving import solve_head
+from totune.training.solving import nearest_class_mean, solve_head
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,7 @@ class Trainer:
         if saved is not None:
             self._optimizer.load_state_dict(saved["optimizer"])
             restore_random_state(saved["random"])
+        self._micro_batches.objective = phase.objective
         frozen = self.model.freeze_prefix()
         if self.cache is not None:
             self.cache.release()  # what the phase before has read
@@ -231,21 +232,27 @@ class Trainer:
         )
         total = len(batches) * phase.stop.num_train_epochs
         # Kept on the device, so that no step waits for a transfer: outputs, and losses last.
-        kept = torch.zeros(
-            source.split.positions, self.task.outputs + 1, device=self.devices.device
-        )
+        of_pairs = phase.objective == "pairs"
+        width = self.model.mixing.width if of_pairs else self.task.outputs
+        kept = torch.zeros(source.split.positions, width + 1, device=self.devices.device)
         with self.progress.bar(f"epoch {number} ({phase.name})", len(source.split)) as bar:
             for step, indices in enumerate(batches, start=epoch * len(batches)):
                 self._set_rate(phase.schedule.factor(step, total))
                 self._step(wrapped, source, indices, kept)
                 bar.advance(int(units.sizes[indices].sum()))
         found = self.devices.total(kept.cpu().numpy())
-        return self._metrics(Outputs(found[:, :-1], found[:, -1]), source.split)
+        values, losses = found[:, :-1], found[:, -1]
+        if of_pairs:
+            values = nearest_class_mean(self.model, values, source.split)
+        return self._metrics(Outputs(values, losses), source.split)
 
     def _step(
         self, wrapped: nn.Module, source: InputSource, indices: np.ndarray, kept: torch.Tensor
     ) -> None:
-        """One optimizer step; writes this process's outputs and losses to `kept`, [P, C + 1]."""
+        """One optimizer step; writes this process's outputs and losses to `kept`, [P, C + 1].
+
+        Where pairs are learnt from, vectors take the place of outputs: [P, H + 1].
+        """
         own, counts = self.devices.share(indices)
         flat, units = source.split.flat, source.units
         assert flat is not None, "training needs targets"
@@ -254,8 +261,10 @@ class Trainer:
         parts = self._micro_batches.backward(wrapped, source, own, share)
         self._update()
         for part in parts if counts else ():
-            with torch.no_grad():
-                best = self.model.best(part.outputs, part.batch)
+            best = part.outputs
+            if self._micro_batches.objective == "task":
+                with torch.no_grad():
+                    best = self.model.best(part.outputs, part.batch)
             both = [best.float(), part.losses.float().unsqueeze(1)]
             kept[units.positions(part.units)] = torch.cat(both, dim=1)
 
@@ -302,7 +311,11 @@ class Trainer:
             self._best = {name: p.detach().clone() for name, p in self._trained.items()}
 
     def _settle(self, phase: Phase) -> None:
-        """Leaves the weights of the last epoch or of the best one, after the last `phase`."""
+        """Leaves the weights of the last epoch or of the best one, after the last `phase`.
+
+        A plan that ends with a solved head ends with it: epochs of pairs before it were scored with
+        a head of class means.
+        """
         epochs, metric = self.history.epochs, self.settings.metric
         last = len(epochs) - 1
         if self.dev_split is None:
@@ -311,7 +324,7 @@ class Trainer:
         best, final = (_score(epochs[i].dev, metric) for i in (self.history.best, last))
         error = METRICS[metric].standard_error(epochs[last].dev[metric], len(self.dev_split))
         whole = sum(epoch.phase == phase.name for epoch in epochs) == phase.stop.num_train_epochs
-        if not whole or best - final > error:
+        if not isinstance(phase.stop, Solved) and (not whole or best - final > error):
             self._load(self._best)
         else:
             self.history.best = last

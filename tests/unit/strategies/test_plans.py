@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 from tests.encoder_zoo import LAYERS, tiny_encoder
 from tests.tiny_data import save_encoder
@@ -15,7 +16,7 @@ from totune.heads.base import HEADS
 from totune.model import Model
 from totune.strategies.base import STRATEGIES
 from totune.strategies.coverage import assign, kinds
-from totune.strategies.phases import Constant, Epochs, Gap, Plateau, Stretch, solved_head
+from totune.strategies.phases import Constant, Epochs, Gap, Plateau, Solved, Stretch, solved_head
 from totune.tasks.base import Task
 from totune.tasks.tagging import Tagging
 
@@ -173,3 +174,56 @@ def test_what_is_not_one_layer_on_a_vector_trains_by_steps(
 def test_options_that_mean_nothing_are_refused(name: str, option: str, value: object) -> None:
     with pytest.raises(ConfigError, match=f"{name}: {option}={value!r}"):
         STRATEGIES.create(name, {option: value})
+
+
+@pytest.mark.parametrize("encoder", ["bert", "roberta", "modernbert"])
+def test_reinitialised_layers_begin_as_before_pretraining(encoder: str) -> None:
+    """Those of the top k layers and the pooler alone, as transformers draws them."""
+    kept, _ = tiny_model(short("fine-tuning"), encoder, 3)
+    model, plan = tiny_model(short("fine-tuning", reinit_layers=2), encoder, 3)
+    other, _ = tiny_model(short("fine-tuning", reinit_layers=2), encoder, 3)
+    assert plan == short("fine-tuning").plan(model)
+    fresh = {f"layer.{LAYERS}", f"layer.{LAYERS - 1}", "pooler"}
+    for part, named in model.parts().items():
+        for (name, parameter), (_, before), (_, again) in zip(
+            named, kept.parts()[part], other.parts()[part], strict=True
+        ):
+            new = part in fresh
+            if parameter.ndim == 2:
+                assert torch.equal(parameter, before) != new, name
+                assert torch.equal(parameter, again), name
+                if new:
+                    assert 0.002 < float(parameter.detach().std()) < 0.03
+            elif new:
+                assert parameter.unique().tolist() in ([0.0], [1.0])  # biases, norms
+
+
+def test_more_layers_than_there_are_cannot_begin_anew() -> None:
+    with pytest.raises(ConfigError, match=f"reinit_layers=9 is more than the {LAYERS} layers"):
+        tiny_model(short("fine-tuning", reinit_layers=9), "bert", 3)
+    with pytest.raises(ConfigError, match="reinit_layers=-1"):
+        short("fine-tuning", reinit_layers=-1)
+
+
+def test_the_first_phase_of_a_stack_can_be_solved() -> None:
+    strategy = short("stack-and-finetune", first_phase="solved")
+    model, (stack, tuning) = tiny_model(strategy, "bert", 3)
+    assert isinstance(stack.stop, Solved)
+    assert set(assign(model, stack.train)) == {"head.out.weight", "head.out.bias"}
+    assert [tuning] == short("fine-tuning", learning_rate=strategy.learning_rate).plan(model)
+    assert "stack_learning_rate" in strategy.unused_options(model)
+
+
+@pytest.mark.parametrize(
+    ("options", "head", "reason"),
+    [
+        ({}, {"layers": 2}, "head 'linear', as it is set, is not one linear layer"),
+        ({"layers": "scalar-mix"}, {}, "layers=scalar-mix learns the weights of a mix"),
+    ],
+)
+def test_a_head_that_cannot_be_solved_is_refused(
+    options: dict[str, str], head: dict[str, int], reason: str
+) -> None:
+    for name, more in (("stack-and-finetune", {"first_phase": "solved"}), ("contrastive", {})):
+        with pytest.raises(ConfigError, match=f"{name}.*solved.*{reason}"):
+            tiny_model(short(name, **options, **more), "bert", 3, **head)
