@@ -223,7 +223,7 @@ def test_another_dataset_needs_another_folder(
         (("--strategies", "last-two"), ("'last-two'", "Did you mean 'last-k'?")),
         (("--strategies", "last-9"), ("k=9", "1..4")),
         (("--set", "learning_rat=1"), ("'learning_rat'", "Did you mean 'learning_rate'?")),
-        (("--learning-rate", "-1"), ("learning_rate=-1.0", "greater than 0")),
+        (("--learning-rate", "-1"), ("--learning-rate -1.0", "greater than 0")),
         (("--metric", "acuracy"), ("'acuracy'", "Did you mean 'accuracy'?")),
         (("--label", "lable"), ("'lable'", "Did you mean 'label'?")),
     ],

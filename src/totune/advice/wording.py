@@ -44,7 +44,7 @@ class Basis:
         metric: the study's metric.
         tolerance: how much worse than the best is still good enough.
         constant: score of the best constant answer.
-        undertrained: by strategy that is possibly under-trained, the setting that trains it longer.
+        undertrained: by strategy that is possibly under-trained, the option that trains it longer.
     """
 
     metric: Metric
@@ -114,7 +114,7 @@ def _blocked(decision: Decision, basis: Basis) -> str:
         single = any(math.isnan(blocker.low) for blocker in decision.blockers)
         effect = "would show how much seeds matter" if single else "should settle it"
         more = f"{decision.more_seeds} more {plural(decision.more_seeds, 'seed')} per strategy"
-        return f"{start}: {more} {effect} (--seeds {seeds})."
+        return f"{start}: {more} {effect} (`seeds={seeds}`)."
     if decision.test_rows is not None:
         rows = f"{decision.test_rows:,} test {basis.metric.row}s"
         now = f"{decision.best.predictions.shape[1]:,}"
@@ -136,7 +136,8 @@ def _train_longer(names: Sequence[str], basis: Basis) -> str:
 
 
 def _remedy(strategy: str, basis: Basis) -> str:
-    return f"--set {basis.undertrained[strategy]}"
+    name, _, value = basis.undertrained[strategy].partition("=")
+    return f"`options={{{name!r}: {value}}}`"
 
 
 def reasons(best: StrategySummary, comparisons: Sequence[Comparison], basis: Basis) -> list[str]:

@@ -255,7 +255,8 @@ def test_a_probe_at_chance_is_not_said_to_tell_more_than_words(forecast_folder: 
     chance = analysis.section(AnalysisResult(values.rows, {**facts, "selective": False}), ())
     told = " ".join(chance.paragraphs)
     assert (
-        "cannot be told from chance: with permuted labels the best of all blocks has 70.0" in told
+        "cannot be distinguished from chance: with permuted labels the best of all blocks has 70.0"
+        in told
     )
     assert "than words" not in told
     clear = analysis.section(AnalysisResult(values.rows, {**facts, "selective": True}), ())
