@@ -127,8 +127,9 @@ def build(member: type[C], options: Mapping[str, Any], owner: str) -> C:
         if faults:
             raise ConfigError(faults + settings.faults())
         return settings
+    kind: type = member
     try:
-        made: C = _adapter(member).validate_python(valid)
+        made: C = _adapter(kind).validate_python(valid)
     except ValidationError as error:
         raise ConfigError(faults + _wrong_values(error, valid, owner)) from None
     if faults:

@@ -241,7 +241,7 @@ def test_all_faults_of_the_settings_are_told_together(
 ) -> None:
     where = (data / "reviews.csv", "--model", data / "encoder", "--out", tmp_path / "study")
     wrong = ("--strategies", "tfidf", "--fraction", "0", "--precision", "fp8", "--max-length", "1")
-    fails(totune("compare", *where, *wrong), "'tfidf'", "fraction=0.0", "'fp8'", "max_length=1")
+    fails(totune("compare", *where, *wrong), "'tfidf'", "--fraction 0.0", "fp8", "--max-length 1")
 
 
 def test_unusable_input_gets_one_message(totune: Run, data: Path, tmp_path: Path) -> None:

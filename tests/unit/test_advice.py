@@ -599,7 +599,7 @@ def test_what_is_wrong_is_refused():
     with pytest.raises(ConfigError, match="Did you mean 'accuracy'"):
         best().advise("acuracy")
     for tolerance in (-0.1, math.nan):
-        with pytest.raises(ConfigError, match="must be 0 or more"):
+        with pytest.raises(ConfigError, match="is out of range: it must be at least 0"):
             best().advise(tolerance=tolerance)
     other = runs("last-2", [5, 6], targets=1 - TARGETS)
     with pytest.raises(DataError, match="different test rows"):

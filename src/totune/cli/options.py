@@ -24,11 +24,11 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from totune.errors import ConfigError, TotuneError
-from totune.features.sizes import parse_size
 from totune.outputs import output_path
 from totune.pretraining.settings import PretrainingSettings
 from totune.registry import DeclaredSettings, Typed, choices_of
 from totune.runs.settings import DATA, TRAINING, Settings
+from totune.text import parse_size
 
 Json = Annotated[
     bool,

@@ -298,10 +298,10 @@ class Settings(DeclaredSettings):
         if self.executor == "ray":
             return faults + self._ray_faults()
         given = ("address", "cpus_per_run", "gpus_per_run")
-        unused = [name for name in given if getattr(self, name) is not None]
+        unused = [f"`{name}`" for name in given if getattr(self, name) is not None]
         if unused:
             faults.append(
-                f"{', '.join(f'`{name}`' for name in unused)}: of use on a Ray cluster alone; add `executor='ray'`."
+                f"{', '.join(unused)}: of use on a Ray cluster alone; add `executor='ray'`."
             )
         return faults
 

@@ -15,16 +15,11 @@ from tests.unit.pretraining.conftest import write_corpus
 
 from totune.encoders.loading import load_encoder
 from totune.errors import ConfigError, DataError, ModelError, RunError
-from totune.pretraining import (
-    BERT_PRESETS,
-    ELMO_PRESETS,
-    Pretrained,
-    PretrainingSettings,
-    pretrain_bert,
-    pretrain_elmo,
-)
+from totune.pretraining.bert import pretrain_bert
 from totune.pretraining.curriculum import TrainingBudget
-from totune.pretraining.run import PretrainingRun
+from totune.pretraining.elmo import pretrain_elmo
+from totune.pretraining.run import Pretrained, PretrainingRun
+from totune.pretraining.settings import BERT_PRESETS, ELMO_PRESETS, PretrainingSettings
 from totune.pretraining.stepper import Stepper, StepPosition
 
 KINDS = {"bert": pretrain_bert, "elmo": pretrain_elmo}

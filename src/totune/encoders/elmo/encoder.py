@@ -75,11 +75,6 @@ class ElmoEncoder(Encoder):
         self._kept: dict[int, State] = {}
         self._characters = CharacterTable(vocabulary, options.word_length)
 
-    @property
-    def pooler(self) -> nn.Module | None:
-        """There is none."""
-        return None
-
     def encode(
         self, batch: Batch, start: Cached | None = None, stop: int | None = None
     ) -> LayerStack:
