@@ -14,7 +14,9 @@ from pathlib import Path
 
 from benchmarks.common import save
 from totune.data.sources import load_dataset
-from totune.pretraining import PretrainingSettings, pretrain_bert, pretrain_elmo
+from totune.pretraining.bert import pretrain_bert
+from totune.pretraining.elmo import pretrain_elmo
+from totune.pretraining.settings import PretrainingSettings
 
 DATA = "example:rotten-tomatoes"
 TEXTS_OF_A_DOCUMENT = 20

@@ -1,4 +1,4 @@
-"""What long work tells the person who waits: silent by default, drawn by the command line."""
+"""What long work reports to the person who waits: silent by default, drawn by the command line."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ class Progress:
     def bar(self, description: str, total: int | None, unit: str = "") -> Iterator[Bar]:
         """A bar of `total` units (None: nobody knows how many) while the block runs.
 
-        With a `unit` ("rows") it also tells how many are done in a second.
+        With a `unit` ("rows") it also shows how many are done in a second.
         """
         yield _Silent()
 

@@ -127,17 +127,31 @@ def build(member: type[C], options: Mapping[str, Any], owner: str) -> C:
         if faults:
             raise ConfigError(faults + settings.faults())
         return settings
+    kind: type = member
     try:
-        made: C = TypeAdapter(member).validate_python(valid)
+        made: C = _adapter(kind).validate_python(valid)
     except ValidationError as error:
-        for fault in error.errors():
-            place = ".".join(str(part) for part in fault["loc"]) or "options"
-            message = fault["msg"].removeprefix("Value error, ")
-            faults.append(f"{owner}: {place}={fault.get('input')!r}: {message}.")
-        raise ConfigError(faults) from None
+        raise ConfigError(faults + _wrong_values(error, valid, owner)) from None
     if faults:
         raise ConfigError(faults)
     return made
+
+
+@cache
+def _adapter(member: type) -> TypeAdapter[Any]:
+    return TypeAdapter(member)
+
+
+def _wrong_values(error: ValidationError, options: Mapping[str, Any], owner: str) -> list[str]:
+    """A sentence for every option of a wrong value; one may break each type of a union."""
+    messages: dict[str, list[str]] = {}
+    for fault in error.errors():
+        name = str(fault["loc"][0]) if fault["loc"] else "options"
+        messages.setdefault(name, []).append(fault["msg"].removeprefix("Value error, "))
+    return [
+        f"{owner}: {name}={options.get(name, dict(options))!r}: {' or '.join(found)}."
+        for name, found in messages.items()
+    ]
 
 
 def options_of(member: object) -> dict[str, Any]:

@@ -24,11 +24,15 @@ LIMIT = 120.0  # seconds that a command may take on a busy machine
 ROOT = Path(__file__).resolve().parents[2]
 
 _server = multiprocessing.get_context("forkserver")
-_server.set_forkserver_preload([__name__, "tests.end_to_end.imported"])
 
 
 def start_server() -> None:
-    """Has the server ready to fork; its modules are found by PYTHONPATH."""
+    """Has the server ready to fork; its modules are found by PYTHONPATH.
+
+    A process has one such server, whose list of modules is what was set last before it started: by
+    these tests, by others (which are imported before any test runs), or by totune for `jobs=2`.
+    """
+    _server.set_forkserver_preload([__name__, "tests.end_to_end.imported"])
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     first = _server.Process(target=int)

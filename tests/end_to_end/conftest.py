@@ -22,18 +22,23 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def server() -> None:
+    """The server of commands, before a test has totune start one that has imported less."""
+    start_server()
+
+
 @pytest.fixture(autouse=True)
-def _apart(cache: Path) -> None:
+def _apart(cache: Path, server: None) -> None:
     """All these tests leave the user's cache alone."""
 
 
 @pytest.fixture(scope="session")
-def start(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Start:
+def start(tmp_path_factory: pytest.TempPathFactory, cache: Path, server: None) -> Start:
     """Starts `totune ARGUMENTS` and does not wait for its end.
 
     Comparisons are of one test split unless they say how many folds.
     """
-    start_server()
     folder = tmp_path_factory.mktemp("output")
 
     def begin(*arguments: object) -> Command:

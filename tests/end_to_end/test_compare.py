@@ -224,7 +224,7 @@ def test_another_dataset_needs_another_folder(
         (("--strategies", "last-two"), ("'last-two'", "Did you mean 'last-k'?")),
         (("--strategies", "last-9"), ("k=9", "1..4")),
         (("--set", "learning_rat=1"), ("'learning_rat'", "Did you mean 'learning_rate'?")),
-        (("--learning-rate", "-1"), ("learning_rate=-1.0", "greater than 0")),
+        (("--learning-rate", "-1"), ("--learning-rate -1.0", "greater than 0")),
         (("--metric", "acuracy"), ("'acuracy'", "Did you mean 'accuracy'?")),
         (("--label", "lable"), ("'lable'", "Did you mean 'label'?")),
     ],
@@ -242,7 +242,7 @@ def test_all_faults_of_the_settings_are_told_together(
 ) -> None:
     where = (data / "reviews.csv", "--model", data / "encoder", "--out", tmp_path / "study")
     wrong = ("--strategies", "tfidf", "--fraction", "0", "--precision", "fp8", "--max-length", "1")
-    fails(totune("compare", *where, *wrong), "'tfidf'", "fraction=0.0", "'fp8'", "max_length=1")
+    fails(totune("compare", *where, *wrong), "'tfidf'", "--fraction 0.0", "fp8", "--max-length 1")
 
 
 def test_unusable_input_gets_one_message(totune: Run, data: Path, tmp_path: Path) -> None:

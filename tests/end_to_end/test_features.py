@@ -56,5 +56,5 @@ def test_a_fault_is_one_message(totune: Run, data: Path, tmp_path: Path) -> None
     ended = totune(*command(data, tmp_path / "out", "--keep", "label"))
     assert ended.code == 2
     assert ended.err.splitlines() == [
-        "error: keep=label: safetensors hold no text; choose the format arrow or parquet."
+        "error: --keep label: safetensors hold no text; choose --format arrow or --format parquet."
     ]

@@ -128,7 +128,7 @@ def test_a_killed_search_goes_on_and_ends_with_the_same_trials(
     [
         (("--search", "abc"), "--search 'abc' is no budget"),
         (("--search", "0"), "--search '0' leaves nothing to try"),
-        (("--search", "0s"), "search_seconds=0.0 is out of range: it must be above 0"),
+        (("--search", "0s"), "--search 0.0 is out of range: it must be above 0"),
         (("--search-storage", "sqlite:///x.db"), "of no use without a search"),
         (
             ("--search", 2, "--search-storage", "postgresql+psycopg2://a:secret@localhost/b"),

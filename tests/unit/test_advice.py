@@ -148,7 +148,7 @@ def test_more_seeds_are_asked_for_where_they_would_decide():
     assert found.more_seeds > 0
     assert found.headline.endswith(
         f"{found.more_seeds} more seeds per strategy should settle it "
-        f"(--seeds {5 + found.more_seeds})."
+        f"(`seeds={5 + found.more_seeds}`)."
     )
     assert found.test_rows is None
 
@@ -188,7 +188,7 @@ def test_one_seed_decides_nothing_whatever_the_examples_say():
     found = (runs("tf-idf", [900], 1.0) + runs("fine-tuning", [100], 50.0)).advise()
     assert (found.verdict, found.more_seeds) == ("undecided", 2)
     assert verdicts(found) == {"tf-idf": "open"}
-    assert "2 more seeds per strategy would show how much seeds matter (--seeds 3)." in (
+    assert "2 more seeds per strategy would show how much seeds matter (`seeds=3`)." in (
         found.headline
     )
     assert any("one seed does not show" in reason for reason in found.reasons)
@@ -383,7 +383,7 @@ def test_a_verdict_against_what_is_possibly_undertrained_is_not_credible():
     assert found.undertrained == {"fine-tuning": "fine-tuning.num_train_epochs=9"}
     assert found.headline == (
         "Use tf-idf for now (93 of 100 right); not yet certain. fine-tuning is possibly "
-        "under-trained: train it longer (--set fine-tuning.num_train_epochs=9)."
+        "under-trained: train it longer (`options={'fine-tuning.num_train_epochs': 9}`)."
     )
     assert "credibly" not in str(found)
     assert found.reasons[1].startswith("fine-tuning is worse as trained here: 9.1 points behind")
@@ -394,7 +394,7 @@ def test_what_leads_although_it_is_undertrained_is_recommended_with_a_reservatio
     losses(study, "fine-tuning", *BRIEF)
     found = study.advise()
     assert (found.verdict, found.recommended) == ("recommended", "fine-tuning")
-    text = "fine-tuning is possibly under-trained: train it longer (--set "
+    text = "fine-tuning is possibly under-trained: train it longer (`options="
     assert [line for line in found.caveats if line.startswith(text)]
 
 
@@ -599,7 +599,7 @@ def test_what_is_wrong_is_refused():
     with pytest.raises(ConfigError, match="Did you mean 'accuracy'"):
         best().advise("acuracy")
     for tolerance in (-0.1, math.nan):
-        with pytest.raises(ConfigError, match="must be 0 or more"):
+        with pytest.raises(ConfigError, match="is out of range: it must be at least 0"):
             best().advise(tolerance=tolerance)
     other = runs("last-2", [5, 6], targets=1 - TARGETS)
     with pytest.raises(DataError, match="different test rows"):

@@ -88,7 +88,7 @@ def test_an_advice_states_the_effort():
     study = best() + runs("tf-idf", [900, 901, 902], 1.0)
     unsearched = study.advise()
     assert unsearched.effort == (NOT_SEARCHED,)
-    assert "--search 20" in str(unsearched)
+    assert "`search_trials=20`" in str(unsearched)
     names = [found.strategy for found in unsearched.standings]
     found = study.advise(searches=[searched(name) for name in names])
     assert len(found.effort) == 1

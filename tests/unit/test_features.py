@@ -18,11 +18,11 @@ from tests.unit.feature_worker import WIDTH, SmallEncoder, some_pieces, work
 
 from totune.encoders.mixing import View, reduce_tokens
 from totune.errors import ConfigError
-from totune.features import FeatureCache, parse_size, prefix_fingerprint
+from totune.features import FeatureCache, prefix_fingerprint
 from totune.features import entry_file as entry_file_module
 from totune.features import folder as folder_module
 from totune.inputs.encodings import Encodings
-from totune.text import format_bytes
+from totune.text import format_bytes, parse_size
 
 TOKENS = View((1,))
 POOLED = View((0, 1, 2), "mean")
@@ -576,7 +576,12 @@ def test_the_folder_is_named_by_the_environment(
 # Several processes
 
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["tests.unit.feature_worker"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _worker_imported() -> None:
+    """Said when these tests run: a module that is only imported leaves the server to others."""
+    processes.set_forkserver_preload(["tests.unit.feature_worker"])
 
 
 def _answers(

@@ -4,8 +4,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+from pydantic import Field
 
 from totune.errors import ConfigError
 from totune.registry import Registry, build, did_you_mean, option_names
@@ -80,6 +82,7 @@ def test_one_name_cannot_be_taken_twice():
 class Options:
     learning_rate: float = 1e-3
     layers: int = 1
+    seeds: Annotated[int, Field(gt=0)] | tuple[int, ...] = 1
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class NoOptions:
 
 
 def test_option_names_are_the_fields():
-    assert option_names(Options) == ["learning_rate", "layers"]
+    assert option_names(Options) == ["learning_rate", "layers", "seeds"]
 
 
 def test_every_wrong_option_is_reported_at_once():
@@ -97,6 +100,13 @@ def test_every_wrong_option_is_reported_at_once():
     unknown, wrong = caught.value.faults
     assert unknown.startswith("head linear has no option 'learnin_rate'. Did you mean 'learning_r")
     assert wrong.startswith("head linear: layers='many': ")
+
+
+def test_a_value_of_none_of_several_types_is_reported_once():
+    with pytest.raises(ConfigError) as caught:
+        build(Options, {"seeds": 0}, "analysis cost")
+    (fault,) = caught.value.faults
+    assert fault.startswith("analysis cost: seeds=0: Input should be greater than 0 or Input")
 
 
 def test_an_unknown_option_alone_is_a_fault():

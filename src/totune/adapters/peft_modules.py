@@ -105,9 +105,9 @@ class PeftModules(AdapterModules):
 
 
 def _sample(parameter: nn.Parameter) -> float:
-    """Tells a weight from one that was drawn or split anew; 0 where there are no values (meta).
+    """A sum that changes if a weight is drawn or split again; 0 where there are no values (meta).
 
-    Initialisations that touch a weight change all of it, so that some of it tells, at little cost.
+    Initialisations change all of a weight, so some of its values suffice and cost little.
     """
     if parameter.is_meta:
         return 0.0

@@ -93,7 +93,7 @@ def _check(encoder: TransformersEncoder, config: Any) -> None:
 
 
 def _complete(encoder: TransformersEncoder, config: Any) -> None:
-    """Fills in what the encoder decides, as PEFT does, and the task, lest PEFT read no prefix."""
+    """Fills in what the encoder decides, as PEFT does, and the task, which PEFT needs."""
     config.task_type = config.task_type or "FEATURE_EXTRACTION"
     config.num_virtual_tokens = config.num_virtual_tokens or _VIRTUAL_TOKENS
     config.num_layers = encoder.depth

@@ -16,7 +16,7 @@ def insert_again(encoder: Encoder, config: Mapping[str, Any]) -> AdapterModules:
     """Puts untrained modules into an encoder, as `AdapterModules.config` says they were.
 
     Args:
-        encoder: has nothing inserted; changed in place.
+        encoder: one without inserted modules; changed in place.
         config: adapters of totune, or any method of PEFT.
 
     Raises:

@@ -18,6 +18,7 @@ from totune.advice.summary import (
 )
 from totune.errors import ConfigError
 from totune.metrics import Metric, get_metric
+from totune.registry import out_of_range
 from totune.runs.records import RunRecord
 from totune.search.records import SearchRecord
 
@@ -116,7 +117,7 @@ def advise(
         DataError: if the runs were scored on different test rows.
     """
     if not tolerance >= 0:
-        raise ConfigError(f"The tolerance is {tolerance}; it must be 0 or more.")
+        raise ConfigError(out_of_range("tolerance", tolerance, "at least 0"))
     measure = get_metric(metric)
     test = find_test_set(arrays)
     summaries = score_strategies(records, arrays, test, measure)

@@ -6,7 +6,9 @@ from totune.advice.summary import StrategySummary
 from totune.search.records import SearchRecord
 from totune.text import format_duration
 
-NOT_SEARCHED = "No options were searched; with --search 20 every strategy gets 20 trials on dev."
+NOT_SEARCHED = (
+    "No options were searched; with `search_trials=20` every strategy gets 20 trials on dev."
+)
 
 
 def describe_effort(

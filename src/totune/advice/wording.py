@@ -44,7 +44,7 @@ class Basis:
         metric: the study's metric.
         tolerance: how much worse than the best is still good enough.
         constant: score of the best constant answer.
-        undertrained: by strategy that is possibly under-trained, the setting that trains it longer.
+        undertrained: by strategy that is possibly under-trained, the option that trains it longer.
         folds: of a cross-validation, whose repetitions seeds are; 1 of one split.
     """
 
@@ -123,7 +123,7 @@ def _blocked(decision: Decision, basis: Basis) -> str:
         single = any(math.isnan(blocker.low) for blocker in decision.blockers)
         effect = f"would show how much {basis.seeds(2)} matter" if single else "should settle it"
         more = f"{decision.more_seeds} more {basis.seeds(decision.more_seeds)} per strategy"
-        return f"{start}: {more} {effect} (--seeds {seeds})."
+        return f"{start}: {more} {effect} (`seeds={seeds}`)."
     if decision.test_rows is not None:
         test = "test" if basis.folds == 1 else "labelled"
         rows = f"{decision.test_rows:,} {test} {basis.metric.row}s"
@@ -150,7 +150,8 @@ def _train_longer(names: Sequence[str], basis: Basis) -> str:
 
 
 def _remedy(strategy: str, basis: Basis) -> str:
-    return f"--set {basis.undertrained[strategy]}"
+    name, _, value = basis.undertrained[strategy].partition("=")
+    return f"`options={{{name!r}: {value}}}`"
 
 
 def reasons(best: StrategySummary, comparisons: Sequence[Comparison], basis: Basis) -> list[str]:

@@ -99,7 +99,7 @@ def analyse(
 
     Args:
         analysis: the analysis with its options.
-        inputs: what it reads.
+        inputs: what the analysis reads.
         about: data, encoder and precision, recorded beside the result.
         progress: receives messages.
     """

@@ -210,7 +210,7 @@ def headroom_weight(results: Sequence[PublishedResult] = RESULTS) -> tuple[float
 
     Logistic regression of "tuning the whole encoder won" on headroom, over the results with
     transformers that know both; a result that is alike counts half for each side. Twelve results
-    would carry any slope, so a prior holds it: normal with deviation 2.5 per two standard
+    would fit any slope, so it has a prior: normal with deviation 2.5 per two standard
     deviations of headroom (the scale of Gelman et al. 2008). Language models are left out: with
     ELMo frozen features win whatever the headroom.
 

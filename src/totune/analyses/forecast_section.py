@@ -172,8 +172,8 @@ def _words_reason(facts: Facts) -> str:
     baseline = f"tf-idf has {words} on the same rows"
     if not facts["selective"]:
         return (
-            f"{baseline}. The probe cannot be told from chance: with permuted labels the best of "
-            f"all blocks has {control}."
+            f"{baseline}. The probe cannot be distinguished from chance: with permuted labels "
+            f"the best of all blocks has {control}."
         )
     better = sign * (facts["probe"] - facts["tf_idf"]) > 0
     return (

@@ -209,7 +209,7 @@ def _findings(facts: Facts) -> list[str]:
 
 
 def _incomparable(facts: Facts) -> str:
-    """Why there is no gain to tell."""
+    """Why no gain can be reported."""
     untuned, every = len(facts["untuned"]), len(facts["strategies"])
     if 0 < untuned < every:
         return (
@@ -241,7 +241,7 @@ def _never(last: Mapping[str, Any], pair: str, facts: Facts) -> str:
     other = "the best that is not" if pair == BEST else last["untuned"]
     why = f"At none of these sizes is {who} credibly better than {other}"
     if last["low"] is None:
-        why = "Where tuning begins to pay cannot be told from one seed"
+        why = "Where tuning begins to pay cannot be estimated from one seed"
     return (
         f"{why}: at {last['size']:,} training rows {last['tuned']} against {last['untuned']} "
         f"gains {_describe_gain(last, facts)}."

@@ -193,7 +193,7 @@ class MutualInformation(Analysis[HiddenStates]):
         kind: str,
         block: int,
     ) -> dict[str, Any]:
-        """The mean over draws, each of which permutes the labels anew unless they are the kind."""
+        """The mean over draws, each of which permutes the labels unless they are the kind."""
         real, bits = kind == "labels", []
         for draw in range(estimator.draws if real else self.draws):
             generator = np.random.default_rng([self.seed, 1, block, draw])

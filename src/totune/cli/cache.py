@@ -8,7 +8,7 @@ import typer
 
 from totune.cli.options import Json, examples
 from totune.cli.output import emit, show_table
-from totune.text import format_bytes
+from totune.text import format_bytes, parse_size
 
 if TYPE_CHECKING:
     from totune.features.folder import CacheEntry
@@ -67,7 +67,6 @@ def prune(
 ) -> None:
     """Remove stored features; they are computed again when needed."""
     from totune.features.folder import Folder
-    from totune.features.sizes import parse_size
 
     limit = None if max_size is None else parse_size(max_size)
     days = KEEP_DAYS if older_than is None and limit is None else older_than

@@ -1,15 +1,18 @@
 """Options of the commands: those that settings declare, those that commands share, and values.
 
 An option of a setting has its name, default, help and notation from the setting's declaration
-(`totune.registry.setting`). Messages of the library speak of settings in backticks (`seeds=5`);
-`in_flags` writes them as the options of the command that runs (--seeds 5).
+(`totune.registry.setting`). Messages of the library speak of settings in backticks (`seeds=5`), or
+begin with the value that is wrong (seeds=0 is out of range); `in_flags` writes them as the options
+of the command that runs (--seeds 5).
 """
 
+import ast
 import dataclasses
 import inspect
 import json
 import math
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -21,11 +24,11 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 from totune.errors import ConfigError, TotuneError
-from totune.features.sizes import parse_size
 from totune.outputs import output_path
 from totune.pretraining.settings import PretrainingSettings
 from totune.registry import DeclaredSettings, Typed, choices_of
 from totune.runs.settings import DATA, TRAINING, Settings
+from totune.text import parse_size
 
 Json = Annotated[
     bool,
@@ -71,8 +74,15 @@ _FIELDS = dataclasses.fields(Settings)
 _flags: ContextVar[Mapping[str, str] | None] = ContextVar("flags", default=None)
 
 
+_QUOTED = r"`(\w+)(?:=([^`]+))?`"
+# "seeds=[0, 0] is out of range", "strategy lora: learning_rate=-1.0: ..."
+_BEGINNING = r"(?m:^)((?:[\w-]+ [\w-]+: )?)(\w+)=(\[[^]]*]|\([^)]*\)|'[^']*'|\"[^\"]*\"|[^\s:]*)"
+
+
 def in_flags(message: str, flags: Mapping[str, str] | None = None) -> str:
-    """A message with every setting in backticks as the option that a person types.
+    """A message with the settings in it as the options that a person types.
+
+    These are the settings in backticks, and the one whose value a line begins with.
 
     Args:
         message: such as "add `seeds=5`"; names that are no option stay as they are.
@@ -80,14 +90,30 @@ def in_flags(message: str, flags: Mapping[str, str] | None = None) -> str:
     """
     known = flags or _flags.get() or {}
 
-    def spelled(match: re.Match[str]) -> str:
+    def quoted(match: re.Match[str]) -> str:
         name, value = match.groups()
-        if name not in known:
-            return match[0]
-        stripped = "" if value in (None, "True") else value.strip("\"'")
-        return f"{known[name]} {stripped}".rstrip()
+        return _typed(known[name], value) if name in known else match[0]
 
-    return re.sub(r"`(\w+)(?:=([^`]+))?`", spelled, message)
+    def beginning(match: re.Match[str]) -> str:
+        owner, name, value = match.groups()
+        return owner + _typed(known[name], value) if name in known else match[0]
+
+    return re.sub(_BEGINNING, beginning, re.sub(_QUOTED, quoted, message))
+
+
+def _typed(flag: str, value: str | None) -> str:
+    """An option with a value of Python as a person types both: "--seeds 3,7" for "[3, 7]"."""
+    if value in (None, "True"):
+        return flag
+    try:
+        plain = ast.literal_eval(value)
+    except (ValueError, SyntaxError):  # a word, such as HOST:PORT
+        return f"{flag} {value}"
+    if isinstance(plain, dict):
+        return " ".join(_typed(flag, repr(f"{name}={each}")) for name, each in plain.items())
+    if isinstance(plain, list | tuple):
+        plain = ",".join(map(str, plain))
+    return f"{flag} {shlex.quote(str(plain))}"
 
 
 class Command(TyperCommand):
@@ -118,7 +144,8 @@ class Command(TyperCommand):
 
 def _of_studies() -> dict[str, str]:
     """Options of `totune compare`, which messages of other commands may name."""
-    return {field.name: _flag(field.metadata["flag"] or field.name) for field in _FIELDS}
+    flags = {field.name: _flag(field.metadata["flag"] or field.name) for field in _FIELDS}
+    return flags | {"options": _flag(_SET.name)}
 
 
 def _spelling(param: Any) -> str:

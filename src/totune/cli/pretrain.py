@@ -11,7 +11,7 @@ from totune.cli.output import emit, show_table
 from totune.pretraining.settings import PretrainingSettings
 
 if TYPE_CHECKING:
-    from totune.pretraining import Pretrained
+    from totune.pretraining.run import Pretrained
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -101,7 +101,7 @@ def bert(
     """Train a masked language model (BERT) on text."""
     settings = PretrainingSettings(**read_settings(options, PretrainingSettings))
     from totune.cli.progress import RichProgress
-    from totune.pretraining import pretrain_bert
+    from totune.pretraining.bert import pretrain_bert
 
     with RichProgress(quiet) as progress:
         found = pretrain_bert(
@@ -158,7 +158,7 @@ def elmo(
     """Train a language model in both directions (ELMo) on text."""
     settings = PretrainingSettings(**read_settings(options, PretrainingSettings))
     from totune.cli.progress import RichProgress
-    from totune.pretraining import pretrain_elmo
+    from totune.pretraining.elmo import pretrain_elmo
 
     with RichProgress(quiet) as progress:
         found = pretrain_elmo(

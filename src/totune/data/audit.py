@@ -192,8 +192,8 @@ def _rare(parts: Mapping[SplitName, Examples]) -> list[str]:
         be = "is" if len(rare) == 1 else "are"
         warnings.append(
             f"{len(rare):,} {nouns[len(rare) > 1]} {be} rare, with fewer than {RARE_ROWS} train "
-            f"rows and at most {RARE_SHARE:.0%} of the {rows:,} of {most!r} ({told}): what is said of "
-            f"{'it' if len(rare) == 1 else 'them'} rests on few rows."
+            f"rows and at most {RARE_SHARE:.0%} of the {rows:,} of {most!r} ({told}): what is said "
+            f"of {'it' if len(rare) == 1 else 'them'} rests on few rows."
         )
     return warnings
 

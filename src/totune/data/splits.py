@@ -11,6 +11,7 @@ from totune.data.examples import Examples, Label, SplitName, TaskName, classes_o
 from totune.data.label_sets import rarest_labels
 from totune.data.tables import Remarks
 from totune.errors import ConfigError, DataError
+from totune.registry import out_of_range
 from totune.text import counted
 
 DEV_SHARE = 0.1
@@ -90,7 +91,7 @@ def shrink(
         ConfigError: `fraction` is not above 0 and at most 1.
     """
     if not 0 < fraction <= 1:
-        raise ConfigError(f"fraction is {fraction}; it must be above 0 and at most 1.")
+        raise ConfigError(out_of_range("fraction", fraction, "above 0 and at most 1"))
     if fraction == 1:
         return parts
     whole = parts["train"]

@@ -72,12 +72,12 @@ class Encoder(nn.Module, ABC):
     reads_words: ClassVar[bool] = False
 
     @property
-    @abstractmethod
     def pooler(self) -> nn.Module | None:
         """The pretrained map from the first token's top state [B, H] to a vector [B, H].
 
         None where the weights hold none: new weights belong to a head.
         """
+        return None
 
     @abstractmethod
     def encode(

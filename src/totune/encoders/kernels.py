@@ -9,7 +9,7 @@ model trains; what a model computes in eval mode stays the same, bit for bit:
   dropout copies, checks and rounds more often.
 * Under bfloat16 autocast the embeddings are rounded to bfloat16 once, where they enter the first
   layer. Otherwise their float32 makes the sums between all layers float32, and every matrix
-  product casts its input anew. Weights and their gradients remain float32.
+  product casts its input again. Weights and their gradients remain float32.
 
 All randomness comes from PyTorch's default processor generator, so restoring its state repeats a
 run bit for bit. Shapes: B examples, N heads, T word pieces (queries), S word pieces (keys), D

@@ -60,7 +60,7 @@ def replaced(model: nn.Module, replacements: Mapping[str, nn.Module | None]) -> 
 
 
 class _AllReturned(Exception):
-    """Every wanted block has returned; carries nothing, ends the forward pass."""
+    """Every wanted block has returned; ends the forward pass."""
 
 
 def outputs_of(closers: Sequence[nn.Module], forward: Callable[[], object]) -> list[Tensor]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PADDING, BEGIN, END, EMPTY = range(4)  # numbers that are no words of a text; EMPTY is ""
 RULES_FILE = "word_tokenizer.json"
 
-# How words of a text are told apart, the first alternative that fits.
+# How a text is split into words: the first alternative that fits.
 _CLITIC = r"['\u2019](?:s|t|d|m|re|ve|ll)\b"
 _WORD = rf"""
     (?<!\S)n['\u2019]t(?!\S)                       # of text in which words are already set apart
@@ -191,7 +191,7 @@ class WordTokenizer:
         return int(pair)
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Writes the rules, by which a later version can tell whether it splits texts alike."""
+        """Writes the rules, by which a later version sees whether it splits texts alike."""
         text = json.dumps(_RULES, indent=2, ensure_ascii=False)
         Path(folder, RULES_FILE).write_text(text + "\n", encoding="utf-8")
 

@@ -101,7 +101,7 @@ def _fold(insert: AdapterModules) -> str:
 def _write_along(folder: Path, out: Path, task: Task, about: dict[str, Any], used: Loaded) -> None:
     """The same model with its encoder in a folder within."""
     out.mkdir(parents=True, exist_ok=True)
-    plain = load_encoder(used.reference)  # anew: the one that was used holds the modules
+    plain = load_encoder(used.reference)  # a new one: the encoder in use holds the modules
     with quiet():
         (out / ENCODER).mkdir()
         plain.encoder.save(out / ENCODER)

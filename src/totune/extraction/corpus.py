@@ -48,7 +48,7 @@ class TextColumns:
 
 @dataclass(frozen=True)
 class TextRows:
-    """Rows of texts that are read anew each time they are gone through.
+    """Rows of texts, read again on every iteration.
 
     Attributes:
         first: the first source, or the only one.
@@ -75,7 +75,7 @@ class TextRows:
 
     @property
     def notes(self) -> list[str]:
-        """What a person should be told of the choices that were made."""
+        """Notes on the choices that were made, for the user."""
         text, pair = self.columns.text, self.columns.pair
         texts = f"Text is read from {text!r}"
         if pair is not None:

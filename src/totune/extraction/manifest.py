@@ -106,7 +106,7 @@ def cut(rows: Iterable[TextRow], rows_per_shard: int) -> Iterator[Chunk]:
 def pending(chunks: Iterable[Chunk], finished: Mapping[int, ShardInfo]) -> Iterator[Chunk]:
     """Yields the shards that are not finished; what was finished is checked against its rows.
 
-    Rows may have been appended since: then the shard that was the last is made anew.
+    Rows may have been appended since: then the shard that was the last is written again.
 
     Raises:
         ConfigError: a finished shard was made of other rows, or there are fewer rows than then.

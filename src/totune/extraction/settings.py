@@ -109,13 +109,15 @@ class ExtractionSettings(DeclaredSettings):
             faults.append(out_of_range("layers", self.layers, limit))
         if self.keep and self.format == "safetensors":
             faults.append(
-                f"keep={','.join(self.keep)}: safetensors hold no text; choose the format arrow or "
-                "parquet."
+                f"keep={','.join(self.keep)}: safetensors hold no text; choose `format='arrow'` or "
+                "`format='parquet'`."
             )
         reserved = [name for name in self.keep if name == "row" or name.startswith("vector")]
         faults += [
-            f"keep: a column of the output has the name {name!r} already." for name in reserved
+            f"`keep`: a column of the output has the name {name!r} already." for name in reserved
         ]
         if self.address is not None and self.executor != "ray":
-            faults.append(f"address={self.address!r} is of a Ray cluster: it needs executor=ray.")
+            faults.append(
+                f"address={self.address!r} is of a Ray cluster: it needs `executor='ray'`."
+            )
         return faults

@@ -49,7 +49,7 @@ def shard_content(
     """
     about = json.dumps({"first_row": first, "layers": list(layers)})
     if kind == "safetensors":
-        # Of several keys, safetensors would write the order anew each time.
+        # With several keys, safetensors would write them in another order each time.
         return bytes(as_safetensors(_tensors(vectors), metadata={ABOUT: about}))
     table = _table(vectors, first, layers, kept).replace_schema_metadata({ABOUT: about})
     sink = pa.BufferOutputStream()

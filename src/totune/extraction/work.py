@@ -95,7 +95,7 @@ class Work:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """What the shards depend on, beside the rows, whose hashes they carry."""
+        """What the shards depend on beside the rows, whose hashes they record."""
         maker, columns = self.maker, self.texts.columns
         return {
             "text": columns.text,

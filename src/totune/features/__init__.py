@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from totune.features.fingerprint import prefix_fingerprint
     from totune.features.folder import CacheEntry
     from totune.features.rows import ChosenRows, Features, Selection
-    from totune.features.sizes import parse_size
 
 _MODULES = {
     "CacheEntry": "folder",
@@ -21,7 +20,6 @@ _MODULES = {
     "Features": "rows",
     "Selection": "rows",
     "compute": "fill",
-    "parse_size": "sizes",
     "prefix_fingerprint": "fingerprint",
 }
 __all__ = [
@@ -31,7 +29,6 @@ __all__ = [
     "Features",
     "Selection",
     "compute",
-    "parse_size",
     "prefix_fingerprint",
 ]
 

@@ -158,7 +158,7 @@ class Edge:
 
 
 def _neighbours(n: int, dims: int) -> int:
-    """Which nearest observation tells the spacing; the observation itself is the first."""
+    """Which nearest observation gives the spacing; the observation itself is the first."""
     share = 0.43 * n ** (2 / 3 + 0.17 * dims / (dims + 1))
     return int(share * math.exp(-1 / max(10_000, dims**4)))
 

@@ -2,7 +2,7 @@
 
 To compare with EDGE. It has no cells and hardly any bias where x and y are independent, but the
 number of observations it needs grows quickly with the dimension, so x is first reduced to its
-principal components: what it says is the information in these, a lower bound to that in x.
+principal components: its result is the information in these, a lower bound of that in x.
 
 With one column it gives what scikit-learn's `mutual_info_classif` and `mutual_info_regression`
 give for one feature, in bits in place of nats. Those look at one feature at a time; these
@@ -58,7 +58,7 @@ class NearestNeighbours:
         """I(X; Y) in bits for continuous x and discrete y (Ross 2014, eq. 2).
 
         Around each observation lies the ball up to its k-th nearest neighbour of the same label;
-        the more observations of other labels it holds, the less x tells. Distances are Euclidean.
+        the more observations of other labels it holds, the less x says. Distances are Euclidean.
         Where a label has k observations or fewer, the farthest of them takes the k-th one's place;
         a label with a single observation is left out. Less than 0, which chance can give, becomes
         0.

@@ -191,9 +191,9 @@ def in_halves(
 
     Args:
         batches: unit numbers, [B] each.
-        work: may be done again on units that it has begun with.
+        work: has to bear being repeated on units that it has started with.
         lengths: word pieces of every unit.
-        tell: told of every halving.
+        tell: receives a sentence at every halving.
 
     Raises:
         RunError: if a single unit does not fit.
@@ -218,7 +218,7 @@ def size_of(units: np.ndarray, lengths: np.ndarray) -> str:
 
 
 def single_does_not_fit(length: int) -> RunError:
-    """The fault that no smaller batch can mend."""
+    """The error that no smaller batch avoids."""
     return RunError(
         f"a single row of {length} word pieces does not fit into memory, so no batch size would "
         "help. Use a smaller `max_length`, `precision='bf16'` or a smaller encoder."

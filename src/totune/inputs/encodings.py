@@ -245,8 +245,8 @@ def check_tokenizer(tokenizer: Tokenizer, max_length: int, pairs: bool) -> None:
     least = special + (2 if pairs else 1)
     if max_length < least:
         raise ConfigError(
-            f"max_length is {max_length}; with the {special} special word pieces of {name} it must "
-            f"be {least} or more."
+            f"max_length={max_length} is too short: with the {special} special word pieces of "
+            f"{name} it must be {least} or more."
         )
 
 

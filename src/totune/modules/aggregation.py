@@ -85,7 +85,7 @@ class TransformerMaxima(nn.Module):
 
     A linear layer comes first: matches of a token rise and fall together, which layer norms would
     take away if they saw them as they are. Pre-norm layers need no warm-up of their own; sinusoids
-    (Vaswani et al. 2017, section 3.5) tell where a token stands.
+    (Vaswani et al. 2017, section 3.5) encode a token's position.
 
     Args:
         width: H, even and a multiple of `num_heads`.

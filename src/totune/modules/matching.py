@@ -110,8 +110,8 @@ class Matching(nn.Module):
     def forward(self, first: Tokens, second: Tokens) -> tuple[Tensor, Tensor]:
         """Matches of both texts, [B, T1, 4K] and [B, T2, 4K], zeros on padding.
 
-        Cosines of half precision lose what tells tokens apart: everything runs in float32, or in
-        float64 where that is given.
+        Cosines of half precision lose the differences between tokens: everything runs in float32,
+        or in float64 where that is given.
         """
         with torch.autocast(first.states.device.type, enabled=False):
             first, second = _full_precision(first), _full_precision(second)

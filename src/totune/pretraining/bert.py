@@ -128,18 +128,18 @@ def _check_choices(
 ) -> None:
     given = {"vocab_size": settings.vocab_size, "cased": cased, "tokenizer": tokenizer}
     faults = [
-        f"{name} cannot be combined with model, which brings its tokenizer; leave one out."
+        f"`{name}` cannot be combined with `model`, which brings its tokenizer; leave one out."
         for name, value in given.items()
         if model and value
     ]
     faults += [
-        f"{name} cannot be combined with tokenizer, whose word pieces are fixed; leave one out."
+        f"`{name}` cannot be combined with `tokenizer`, whose word pieces are fixed; leave one out."
         for name in ("vocab_size", "cased")
         if tokenizer and not model and given[name]
     ]
     short, length = settings.short_length, settings.max_length
     if short is not None and length is not None and short >= length:
-        faults.append(f"short_length={short} must be below max_length={length}.")
+        faults.append(f"short_length={short} must be below `max_length={length}`.")
     if faults:
         raise ConfigError(faults)
 

@@ -28,7 +28,7 @@ class PretrainingCorpus:
         sources: files, or `hub:` references.
         first: the first document that belongs to it.
         last: the one after the last.
-        words: how many there are, told apart by white space.
+        words: number of words, separated by white space.
         fingerprint: a hash of every paragraph.
     """
 
@@ -98,7 +98,7 @@ def hold_out(
     if len(corpus) < 2:
         raise DataError(
             f"{', '.join(corpus.sources)} is one document, so none can be held out to validate on: "
-            "put blank lines between documents, or name a text with --validation."
+            "put blank lines between documents, or name a text with `validation`."
         )
     border = corpus.last - count
     held = replace(corpus, first=border, words=0)

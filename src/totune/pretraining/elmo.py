@@ -29,6 +29,7 @@ from totune.pretraining.settings import CONTINUED, ELMO_PRESETS, PretrainingSett
 from totune.pretraining.tokens import TokenStore, open_store
 from totune.pretraining.vocabulary import frequent_words
 from totune.progress import Progress
+from totune.registry import out_of_range
 
 _MARKERS = 2  # the begin and the end of a row
 _LEAST_LENGTH = 8
@@ -118,14 +119,16 @@ def pretrain_elmo(
 def _check_choices(model: str | None, clip: float | None, settings: PretrainingSettings) -> None:
     faults = []
     if model and clip is not None:
-        faults.append("clip cannot be combined with model, whose clips are fixed; leave one out.")
+        faults.append(
+            "`clip` cannot be combined with `model`, whose clips are fixed; leave one out."
+        )
     if clip is not None and not clip > 0:
-        faults.append(f"clip={clip} must be greater than 0; leave it out for no limit.")
+        faults.append(out_of_range("clip", clip, "above 0, or left out for no limit"))
     if settings.short_length is not None:
-        faults.append("short_length is for bert: a BiLSTM reads one word after the other anyway.")
+        faults.append("`short_length` is for bert: a BiLSTM reads one word after the other anyway.")
     length = settings.max_length
     if length is not None and not _LEAST_LENGTH <= length <= MAX_WORDS:
-        faults.append(f"max_length={length} must be from {_LEAST_LENGTH} to {MAX_WORDS} words.")
+        faults.append(out_of_range("max_length", length, f"{_LEAST_LENGTH} to {MAX_WORDS} words"))
     if faults:
         raise ConfigError(faults)
 

@@ -73,7 +73,7 @@ def disk_faults(problem: str, remedy: str) -> Iterator[None]:
         yield
     except TotuneError:
         raise
-    except Exception as error:  # torch, safetensors and tokenizers each have their own
+    except Exception as error:  # torch, safetensors and tokenizers raise different ones
         reason = _system_reason(error)
         if reason is None:
             raise

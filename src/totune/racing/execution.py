@@ -141,8 +141,8 @@ def _on_part(run: Run, small: Context) -> Run:
     if not isinstance(strategy, Strategy):
         return Run(config, strategy)
     decided = strategy.data_defaults(small.facts)
-    anew = {name: value for name, value in decided.items() if name in config.by_rule}
-    strategy = replace(strategy, **anew)
+    changed = {name: value for name, value in decided.items() if name in config.by_rule}
+    strategy = replace(strategy, **changed)
     named = {**config.strategy, "options": options_of(strategy)}
     settings = {**config.settings, **asdict(small.settings)}
     return Run(replace(config, strategy=named, settings=settings), strategy)

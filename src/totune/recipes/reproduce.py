@@ -12,6 +12,7 @@ from totune.recipes.document import recipe_document
 from totune.recipes.recipe import CrossValidation, Recipe, load_recipe
 from totune.recipes.results import Results
 from totune.recipes.study import FOLDER, run_study
+from totune.registry import out_of_range
 from totune.report.html import document_html
 from totune.report.markdown import document_markdown
 from totune.runs.store import is_study
@@ -70,9 +71,9 @@ def _is_ours(folder: Path) -> bool:
 def _check(fraction: float, seeds: int | None) -> None:
     faults = []
     if not 0 < fraction <= 1:
-        faults.append(f"fraction is {fraction}; it must be above 0 and at most 1.")
+        faults.append(out_of_range("fraction", fraction, "above 0 and at most 1"))
     if seeds is not None and seeds < 1:
-        faults.append(f"seeds is {seeds}; it must be at least 1.")
+        faults.append(out_of_range("seeds", seeds, "at least 1"))
     if faults:
         raise ConfigError(faults)
 

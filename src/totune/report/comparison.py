@@ -91,7 +91,7 @@ def _averaged(info: StudyInfo) -> str:
 
 
 def _of_classes(info: StudyInfo) -> str:
-    """Of whose F1 an F1 of classes is told."""
+    """The class whose F1 the metric gives."""
     labels: Sequence[str] = (info.data.get("task") or {}).get("labels") or []
     if "f1" in info.metrics and len(labels) == 2:
         return f" F1 is that of the class {labels[1]!r}."
@@ -171,7 +171,7 @@ def ensemble_words(info: StudyInfo) -> str:
     """What the members do together, and what these scores are not good for."""
     rule = _RULES.get(info.task, "one answer")
     return (
-        f"Several trained models that answer together: {rule}. This is told for information and is "
+        f"Several trained models that answer together: {rule}. This is for information and is "
         "no part of the advice: choosing an ensemble by these scores would be choosing on test."
     )
 
@@ -187,7 +187,7 @@ def _ensemble_cells(info: StudyInfo, ensemble: Ensemble) -> tuple[Cell, ...]:
 
 
 def _members(ensemble: Ensemble) -> str:
-    """The members, where the name does not tell them."""
+    """The members, where the name does not contain them."""
     one_strategy = " x " in ensemble.name
     return "" if one_strategy else ", ".join(ensemble.members)
 

@@ -50,8 +50,8 @@ def metric_name(metric: str) -> str:
     if metric in METRICS and ":" in metric:
         return metric
     name, _, part = metric.partition(":")
-    told = _NAMES.get(name, name.replace("_", " "))
-    return f"{told} of {part}" if part else told
+    label = _NAMES.get(name, name.replace("_", " "))
+    return f"{label} of {part}" if part else label
 
 
 def metric_label(metric: str) -> str:
@@ -163,7 +163,7 @@ def rate(value: float | None) -> str:
 
 
 def plain(value: Any, name: str = "") -> str:
-    """Any JSON value on one line; `name` tells the unit ("..._bytes", "..._seconds")."""
+    """Any JSON value on one line; `name` ends in its unit ("..._bytes", "..._seconds")."""
     if value is None or value == "":
         return MISSING
     if isinstance(value, bool):

@@ -26,7 +26,7 @@ def summaries(
         info: the study, with the number of its test rows.
         groups: all its strategies, since their spreads over seeds inform each other's.
         metric: a name in `totune.metrics.METRICS`.
-        standings: those of the advice, which know whether seeds change predictions; without them,
+        standings: those of the advice, which say whether seeds change predictions; without them,
             equal scores count as equal predictions.
     """
     known = {group.strategy: group.values(metric) for group in groups if group.values(metric)}

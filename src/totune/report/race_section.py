@@ -18,9 +18,9 @@ def race_section(race: Race | None) -> Section:
         return Section(TITLE)
     left = race.eliminated.values()
     metric = get_metric(race.metric)
-    told = tuple(gone.describe(metric, race.tolerance) for gone in left)
+    reasons = tuple(gone.describe(metric, race.tolerance) for gone in left)
     tables = (_rounds(race), _left(race)) if left else (_rounds(race),)
-    return Section(TITLE, (_words(race), _cost(race), *told), tables=tables)
+    return Section(TITLE, (_words(race), _cost(race), *reasons), tables=tables)
 
 
 def _words(race: Race) -> str:
@@ -40,8 +40,8 @@ def _words(race: Race) -> str:
         f"interim analyses is right together with {1 - race.alpha:.0%} confidence: the error of "
         f"{error} is shared out over analyses (Bonferroni) and strategies (by the studentized "
         "range, since the best is picked by the same scores), and how far seeds move a score is "
-        f"estimated from all strategies together.{part} A strategy that left is told as it stood "
-        "then, against the best of then; one that left open was not found worse."
+        f"estimated from all strategies together.{part} An eliminated strategy is given as it "
+        "stood then, against the best of then; one that left open was not found worse."
     )
 
 

@@ -19,7 +19,7 @@ from totune.report.table import Cell, Column, Row, Table, drop_empty_columns, nu
 from totune.search.records import SearchRecord
 
 TITLE = "Search"
-_TOLD_IMPORTANCE = 0.1  # the least share of the variance that is worth a word in the table
+_LEAST_IMPORTANCE = 0.1  # the least share of the variance that is worth a word in the table
 
 
 def search_section(searches: Sequence[SearchRecord], strategies: Sequence[str]) -> Section:
@@ -147,17 +147,17 @@ def _options(search: SearchRecord) -> Cell:
         return Cell(dict(won.options), "the defaults", detail)
     usual = first.options if first.number == 0 else {}
     text = ", ".join(
-        _told(name, won.options[name], usual) for name in search.ranges if name in won.options
+        _assignment(name, won.options[name], usual) for name in search.ranges if name in won.options
     )
     return Cell(dict(won.options), text, detail)
 
 
 def _by_hand(search: SearchRecord) -> str:
-    told = ", ".join(_told(name, value) for name, value in search.fixed.items())
-    return f"set by hand: {told}" if told else ""
+    fixed = ", ".join(_assignment(name, value) for name, value in search.fixed.items())
+    return f"set by hand: {fixed}" if fixed else ""
 
 
-def _told(name: str, value: Any, usual: Mapping[str, Any] | None = None) -> str:
+def _assignment(name: str, value: Any, usual: Mapping[str, Any] | None = None) -> str:
     """An option with its value, and in brackets the usual one where that is shown differently."""
     text, default = option_value(value), option_value((usual or {}).get(name, value))
     other = f" ({default})" if default != text else ""
@@ -169,8 +169,8 @@ def _mattered(search: SearchRecord) -> str:
     if len(search.ranges) < 2:
         return ""
     ranked = sorted(search.importance.items(), key=lambda item: -item[1])[:2]
-    told = [f"{option_name(n)} {100 * s:.0f}%" for n, s in ranked if s >= _TOLD_IMPORTANCE]
-    return f"most important: {', '.join(told)}" if told else ""
+    shares = [f"{option_name(n)} {100 * s:.0f}%" for n, s in ranked if s >= _LEAST_IMPORTANCE]
+    return f"most important: {', '.join(shares)}" if shares else ""
 
 
 def _caption(search: SearchRecord) -> str:
@@ -194,7 +194,7 @@ def _importance(search: SearchRecord) -> str:
     if len(search.ranges) == 1:
         return "One option was searched."
     if not search.importance:
-        return "Too few trials to tell which options matter."
+        return "Too few trials to say which options matter."
     return "In percent: how much of the variance of scores over trials an option explains (fANOVA)."
 
 

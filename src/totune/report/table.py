@@ -123,7 +123,7 @@ def fact_table(title: str, facts: Mapping[str, Any]) -> Table:
 
     Args:
         title: the table's title.
-        facts: JSON values by name; the name's ending tells the unit ("..._bytes", "..._seconds").
+        facts: JSON values by name; the name's ending gives the unit ("..._bytes", "..._seconds").
     """
     rows = tuple(
         Row((word(_heading(name)), Cell(value, formatting.plain(value, name))))

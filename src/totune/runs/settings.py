@@ -450,9 +450,11 @@ class Settings(DeclaredSettings):
     def _search_faults(self) -> list[str]:
         faults = []
         if self.search_trials is not None and self.search_seconds is not None:
-            faults.append("search_trials and search_seconds are one budget or the other, not both.")
+            faults.append(
+                "`search_trials` and `search_seconds` are one budget or the other, not both."
+            )
         if self.search_storage is not None and not self.searches:
-            faults.append("search_storage is of no use without a search: add `search_trials=20`.")
+            faults.append("`search_storage` is of no use without a search: add `search_trials=20`.")
         if self.searches and find_spec("optuna") is None:
             faults.append("A search needs Optuna: pip install 'totune[search]'.")
         return faults
@@ -465,7 +467,7 @@ class Settings(DeclaredSettings):
                 f"there are {self.folds} folds: leave it out, or add `folds=1`."
             )
         if self.race_fraction is not None and not self.race:
-            faults.append("race_fraction is of no use without a race: add `race=True`.")
+            faults.append("`race_fraction` is of no use without a race: add `race=True`.")
         if self.race and len(self.seed_list) < 2:
             faults.append("A race needs at least 2 seeds: add `seeds=5`.")
         return faults
@@ -481,7 +483,7 @@ class Settings(DeclaredSettings):
         if self.executor == "ray":
             return faults + self._ray_faults()
         given = ("address", "cpus_per_run", "gpus_per_run")
-        unused = [name for name in given if getattr(self, name) is not None]
+        unused = [f"`{name}`" for name in given if getattr(self, name) is not None]
         if unused:
             faults.append(
                 f"{', '.join(unused)}: of use on a Ray cluster alone; add `executor='ray'`."

@@ -22,7 +22,7 @@ from totune.strategies.base import Strategy
 class SearchJob(Job):
     """The search of one member; its result is the record.
 
-    Its checkpoints stay where it runs: one that is done elsewhere begins its trial anew.
+    Its checkpoints stay where it runs: one that is done elsewhere restarts its trial.
 
     Attributes:
         member: a strategy or baseline with options to search.
@@ -102,7 +102,7 @@ def _winner(member: Candidate, record: SearchRecord | None, context: Context) ->
     """The member with the options that won.
 
     One that the search left where the rule of the data puts it stays unset, so that it remains the
-    rule's in the records of its runs, and is decided anew for a part of the rows.
+    rule's in the records of its runs, and is decided again for a part of the rows.
     """
     if record is None or record.winner is None:
         return member

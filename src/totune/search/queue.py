@@ -10,7 +10,7 @@ killed: a trial whose process dies between being asked for and its first heartbe
 one whose rescuer dies between failing it and adding its copy is lost; the copy has another number,
 so what is tried next depends on who died when, and each counts as one of the trials; and a process
 that was only slow finds its trial failed. In a study's own file, a dead process's trial would
-further have to wait for a grace period, where a lock tells at once.
+further have to wait for a grace period, where a lock shows at once that its holder is gone.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ class SearchBudget:
     Attributes:
         trials: how many; the first has the defaults.
         seconds: of training, over all trials and whoever ran them, frozen features apart. No trial
-            is begun after them, but the first is always.
+            starts after them, except the first.
     """
 
     trials: int | None = None

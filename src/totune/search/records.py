@@ -62,7 +62,7 @@ class SearchRecord:
         trials: in the order of asking.
         best: number of the winning trial.
         importance: by option, the share of the score's variance over trials that it explains
-            (fANOVA); empty where trials are too few to tell.
+            (fANOVA); empty where trials are too few to estimate it.
         budget: {"trials": 20} or {"seconds": 600.0}.
         seed: of the sampler and of every trial's training.
     """

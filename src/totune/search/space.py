@@ -70,14 +70,14 @@ def space_of(member: Candidate, context: Context) -> Space:
 def label_of(member: Candidate, space: Space) -> str:
     """What the searched member is called.
 
-    It keeps its name, but where the name tells an option that is searched: `last-k` is then not
+    It keeps its name unless the name contains an option that is searched: `last-k` is then not
     called `last-2`.
     """
     own = member.label or member.create().label
     others = {name: _other(space, name) for name in space.ranges}
     changed = replace(member, options={**member.options, **others})
-    told = member.label or changed.create().label
-    return own if told == own else member.strategy
+    seen = member.label or changed.create().label
+    return own if seen == own else member.strategy
 
 
 def _other(space: Space, name: str) -> Any:

@@ -81,7 +81,7 @@ def _open_file(path: Path) -> RDBStorage:
     except (SQLAlchemyError, StorageInternalError, RuntimeError) as error:
         raise ConfigError(
             f"{path} cannot be used as the storage of a search: {_reason(error)}. Move it away "
-            "to search anew."
+            "to start a new search."
         ) from None
 
 
@@ -94,23 +94,23 @@ def _connection(path: Path) -> sqlite3.Connection:
 
 
 def _connect(url: str) -> RDBStorage:
-    told = f"search_storage={hide_passwords(url)!r}"
+    written = f"search_storage={hide_passwords(url)!r}"
     try:
         return _patiently(url)
     except ImportError as error:
         driver = _reason(error.__cause__ or error)
         raise ConfigError(
-            f"{told} needs a driver that is not installed: {driver}. For PostgreSQL: "
+            f"{written} needs a driver that is not installed: {driver}. For PostgreSQL: "
             "pip install 'psycopg[binary]', and begin the URL with postgresql+psycopg://."
         ) from None
     except (ArgumentError, ValueError, KeyError, IndexError):
         raise ConfigError(
-            f"{told} is not the URL of a storage that Optuna can use; write one like "
+            f"{written} is not the URL of a storage that Optuna can use; write one like "
             "postgresql+psycopg://user:password@host/database or sqlite:////folder/search.db."
         ) from None
     except (SQLAlchemyError, StorageInternalError, RuntimeError) as error:
         raise ConfigError(
-            f"{told} cannot be used: {_reason(error)}. Is the server running, and does the "
+            f"{written} cannot be used: {_reason(error)}. Is the server running, and does the "
             "database exist?"
         ) from None
 

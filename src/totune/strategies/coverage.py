@@ -33,7 +33,10 @@ def assign(model: Model, groups: Sequence[Group]) -> dict[str, Group]:
     weights are several parts of one parameter).
     """
     kind_of, parts = kinds(model), model.parts()
-    names = {id(parameter): name for name, parameter in model.unique_parameters().items()}
+    names: dict[int, str] = {}
+    for named in parts.values():
+        for name, parameter in named:
+            names.setdefault(id(parameter), name)
     found: dict[str, Group] = {}
     for group in groups:
         for part, named in parts.items():

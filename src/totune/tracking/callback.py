@@ -105,5 +105,5 @@ class Tracking(Callback):
             except Exception as error:  # whatever it is, the run is worth more
                 self._names.remove(name)
                 self._progress.warn(
-                    f"{name} failed and is told nothing more: {type(error).__name__}: {error}"
+                    f"{name} failed and receives nothing more: {type(error).__name__}: {error}"
                 )

@@ -106,6 +106,7 @@ class Trainer:
         self._best: dict[str, torch.Tensor] = {}
         self._restored: dict[str, torch.Tensor] = {}  # weights that the phase leads to
         self._optimizer: torch.optim.Optimizer | None = None
+        self._clipped: list[nn.Parameter] = []  # what the running phase trains
 
     def fit(
         self,
@@ -140,6 +141,7 @@ class Trainer:
         self, phase: Phase, index: int, identity: str, saved: dict[str, Any] | None
     ) -> None:
         self._optimizer = build_optimizer(apply_phase(self.model, phase), self._optimizer)
+        self._clipped = trainable(self.model)
         self.model.prepare_training(self.devices.device)
         wrapped = self.devices.wrap(self.model)
         if saved is not None:
@@ -270,7 +272,7 @@ class Trainer:
 
     def _update(self) -> None:
         assert self._optimizer is not None, "a phase is running"
-        nn.utils.clip_grad_norm_(trainable(self.model), self.settings.max_grad_norm)
+        nn.utils.clip_grad_norm_(self._clipped, self.settings.max_grad_norm)
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
 

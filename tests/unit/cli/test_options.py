@@ -111,7 +111,12 @@ def test_an_option_of_another_name_is_read_into_its_setting():
     assert read_settings({"max_time": "2m"}, PretrainingSettings) == {"max_seconds": 120}
 
 
-FLAGS = {"seeds": "--seeds", "race": "--race", "max_length": "--max-length"}
+FLAGS = {
+    "seeds": "--seeds",
+    "race": "--race",
+    "max_length": "--max-length",
+    "options": "--set",
+}
 
 
 @pytest.mark.parametrize(
@@ -121,6 +126,12 @@ FLAGS = {"seeds": "--seeds", "race": "--race", "max_length": "--max-length"}
         ("add `race=True`.", "add --race."),
         ("`max_length` raises it", "--max-length raises it"),
         ("say `seeds='3,7'`", "say --seeds 3,7"),
+        ("say `seeds=[3, 7]`", "say --seeds 3,7"),
+        ("say `options={'lora.r': 4, 'k': 2}`.", "say --set lora.r=4 --set k=2."),
+        ("seeds=[0, 0] is out of range: ...", "--seeds 0,0 is out of range: ..."),
+        ("seeds='': ...\nseeds=x is ...", "--seeds '': ...\n--seeds x is ..."),
+        ("strategy lora: seeds=-1: Input ...", "strategy lora: --seeds -1: Input ..."),
+        ("pooling=cls, not seeds=2", "pooling=cls, not seeds=2"),
         ("`pooling` stays, as does `hf auth login`", "`pooling` stays, as does `hf auth login`"),
     ],
 )

@@ -131,7 +131,7 @@ def test_a_tokenizer_that_cannot_pad_is_an_error() -> None:
 
 
 def test_a_limit_without_room_is_an_error(piece_tokenizer: PreTrainedTokenizerBase) -> None:
-    with pytest.raises(ConfigError, match=r"max_length is 2; .* must be 3 or more"):
+    with pytest.raises(ConfigError, match=r"max_length=2 is too short: .* must be 3 or more"):
         tokenize(Examples(("a",)), piece_tokenizer, 2)
     with pytest.raises(ConfigError, match="must be 5 or more"):
         tokenize(Examples(("a",), pairs=("b",)), piece_tokenizer, 4)

@@ -147,7 +147,7 @@ def test_a_word_that_holds_spaces_is_one_word() -> None:
 
 
 def test_no_room_is_told() -> None:
-    with pytest.raises(ConfigError, match="max_length is 2"):
+    with pytest.raises(ConfigError, match="max_length=2 is too short"):
         windows(sentences("w1"), tiny_tokenizer(), 2, context=True)
 
 

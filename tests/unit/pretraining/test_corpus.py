@@ -98,7 +98,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_of_one_document_none_can_be_held_out(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="name a text with --validation"):
+    with pytest.raises(DataError, match="name a text with `validation`"):
         hold_out(read_corpus([write(tmp_path / "a.txt", "One.\nTwo.\n")]))
 
 

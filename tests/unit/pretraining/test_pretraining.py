@@ -15,16 +15,11 @@ from tests.unit.pretraining.conftest import write_corpus
 
 from totune.encoders.loading import load_encoder
 from totune.errors import ConfigError, DataError, ModelError, RunError
-from totune.pretraining import (
-    BERT_PRESETS,
-    ELMO_PRESETS,
-    Pretrained,
-    PretrainingSettings,
-    pretrain_bert,
-    pretrain_elmo,
-)
+from totune.pretraining.bert import pretrain_bert
 from totune.pretraining.curriculum import TrainingBudget
-from totune.pretraining.run import PretrainingRun
+from totune.pretraining.elmo import pretrain_elmo
+from totune.pretraining.run import Pretrained, PretrainingRun
+from totune.pretraining.settings import BERT_PRESETS, ELMO_PRESETS, PretrainingSettings
 from totune.pretraining.stepper import Stepper, StepPosition
 
 KINDS = {"bert": pretrain_bert, "elmo": pretrain_elmo}
@@ -201,9 +196,9 @@ def test_words_are_counted_over_both_parts(corpus_file: Path, tmp_path: Path) ->
 
 
 def test_short_rows_are_shorter_and_of_word_pieces(corpus_file: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="short_length=64 must be below max_length=32"):
+    with pytest.raises(ConfigError, match="short_length=64 must be below `max_length=32`"):
         pretrain("bert", corpus_file, tmp_path, short_length=64, max_length=32)
-    with pytest.raises(ConfigError, match="short_length is for bert"):
+    with pytest.raises(ConfigError, match="`short_length` is for bert"):
         pretrain("elmo", corpus_file, tmp_path, short_length=16)
 
 
@@ -382,13 +377,13 @@ def test_faults_of_a_person_are_reported(kind: str, corpus_file: Path, tmp_path:
 
 def test_contradictions_are_reported(corpus_file: Path, tmp_path: Path) -> None:
     encoder = str(save_encoder(tmp_path / "encoder"))
-    with pytest.raises(ConfigError, match=r"vocab_size cannot be combined with model"):
+    with pytest.raises(ConfigError, match="`vocab_size` cannot be combined with `model`"):
         pretrain("bert", corpus_file, tmp_path / "out", {"model": encoder}, vocab_size=60)
-    with pytest.raises(ConfigError, match=r"cased cannot be combined with tokenizer"):
+    with pytest.raises(ConfigError, match="`cased` cannot be combined with `tokenizer`"):
         pretrain("bert", corpus_file, tmp_path / "out", {"tokenizer": encoder, "cased": True})
     with pytest.raises(ModelError, match="is not an ELMo"):
         pretrain("elmo", corpus_file, tmp_path / "out", {"model": encoder})
-    with pytest.raises(ConfigError, match=r"clip cannot be combined with model"):
+    with pytest.raises(ConfigError, match="`clip` cannot be combined with `model`"):
         pretrain("elmo", corpus_file, tmp_path / "out", {"model": encoder, "clip": 3.0})
 
 

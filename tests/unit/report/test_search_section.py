@@ -121,7 +121,7 @@ def test_one_trial_and_equal_scores_are_drawn(count: int):
     (picture,) = section_of(search([trial(n, 0.85) for n in range(count)])).pictures
     assert picture.caption == (
         "Every trial's score, by trial with the best so far, and by the value of each option. The "
-        "winner is dark. Too few trials to tell which options matter."
+        "winner is dark. Too few trials to say which options matter."
     )
     assert "85" in "".join(words(picture.svg))
 

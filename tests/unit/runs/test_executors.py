@@ -252,7 +252,7 @@ def test_settings_choose_the_executor(settings: dict[str, Any], kind: type[Execu
     ("settings", "fault"),
     [
         ({"jobs": 0}, "jobs=0 is out of range: it must be at least 1."),
-        ({"address": "auto"}, "address: of use on a Ray cluster alone; add `executor='ray'`."),
+        ({"address": "auto"}, "`address`: of use on a Ray cluster alone; add `executor='ray'`."),
         ({"cpus_per_run": 0.0, "executor": "ray"}, "cpus_per_run=0.0 is out of range"),
         ({"gpus_per_run": -1.0, "executor": "ray"}, "gpus_per_run=-1.0 is out of range"),
         ({"executor": "ray", "address": "ray://head:10001"}, "with `address='auto'`"),

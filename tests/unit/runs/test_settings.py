@@ -74,7 +74,7 @@ def test_a_value_out_of_range_is_told_with_its_limit(name: str, value: Any, limi
 
 def test_a_search_has_one_budget_and_its_storage_belongs_to_one() -> None:
     (both,) = faults(search_trials=3, search_seconds=60.0)
-    assert both == "search_trials and search_seconds are one budget or the other, not both."
+    assert both == "`search_trials` and `search_seconds` are one budget or the other, not both."
     (alone,) = faults(search_storage="sqlite:///x.db")
     assert "without a search: add `search_trials=20`" in alone
 

@@ -138,7 +138,7 @@ def test_a_tracker_that_fails_is_told_of_once_and_left_alone(
     assert KeptRun.calls == 2 * once
     assert FragileRun.calls == once[:kept]
     assert notes.warned == [
-        "mlflow failed and is told nothing more: ConnectionError: nobody answers"
+        "mlflow failed and receives nothing more: ConnectionError: nobody answers"
     ]
 
 

@@ -30,7 +30,7 @@ CorpusScores = dict[str, dict[str, float]]  # corpus -> score of the frozen, of 
 
 
 class NamedTexts(NamedTuple):
-    """Texts under a name; they are read anew each time they are iterated."""
+    """Texts under a name, read again on every iteration."""
 
     name: str
     texts: Iterable[str]
@@ -133,7 +133,7 @@ def read_reference(
 
 @dataclass(frozen=True)
 class _Reread:
-    """Texts that are read anew each time they are iterated."""
+    """Texts that are read again on every iteration."""
 
     read: Callable[[], Iterable[str]]
 

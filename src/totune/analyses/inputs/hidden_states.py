@@ -191,7 +191,7 @@ def check_varied(targets: NDArray[Any], task: "Task", split: str) -> None:
     if len(values) < 2:
         label = repr(task.decode(values)[0]) if len(values) else "none"
         raise DataError(
-            f"{rows} have one label only: {label}. What tells labels apart needs two of them. Use "
+            f"{rows} have one label only: {label}. What separates labels needs two of them. Use "
             "data or a split with more, or a larger fraction of it."
         )
     if task.name != "regression" and counts.max() < 2:

@@ -153,8 +153,7 @@ def without_adapters(subject: str) -> ModelError:
     """The error for a model that has no bottleneck adapters."""
     return ModelError(
         f"{subject} has no bottleneck adapters that could be removed; what PEFT inserts (LoRA and "
-        "the like) is not removed layer by layer. Choose a model of the strategy adapters, or "
-        "train one: totune train DATA --strategy adapters."
+        "the like) is not removed layer by layer. Choose or train a model of the strategy adapters."
     )
 
 
@@ -255,7 +254,7 @@ def open_study(
 
     Args:
         folder: the study's.
-        data: what it was made of.
+        data: the data it was made of.
         strategies: labels of strategies; all that insert bottleneck adapters if empty.
         progress: receives notes and warnings.
         **settings: settings that differ now, such as where the encoder lies.

@@ -48,7 +48,7 @@ class CharacterCnn(nn.Module):
         return states if self.projection is None else self.projection(states)
 
     def _without_fill(self, characters: Tensor) -> Tensor:
-        """The characters without places that tell nothing new: windows of fill are all alike."""
+        """The characters without redundant places: windows of padding are all alike."""
         used = (characters != CHARACTERS).sum(dim=1).max() + self._widest
         return characters[:, : int(used)]
 

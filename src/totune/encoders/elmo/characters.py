@@ -27,7 +27,7 @@ class CharacterTable:
     Copies of an encoder share it, as they share the vocabulary.
 
     Args:
-        vocabulary: may grow.
+        vocabulary: the words, which may grow.
         length: characters of a word, its begin and end included.
     """
 

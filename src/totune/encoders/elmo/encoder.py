@@ -34,10 +34,9 @@ class ElmoEncoder(Encoder):
 
     Block 0 is a word's vector, twice; each further block is a layer of both directions. States are
     those of the words: the markers of a sentence's begin and end, which the network was trained
-    with, are put around every row inside and nobody sees them. To start at a block in the middle
-    is exact all the same: forward, what the layers make of the begin depends on nothing else, and
-    backward of the end, so they are computed again; what the last marker of a direction would be
-    told is read by nobody.
+    with, are added to every row internally. To start at a block in the middle is exact all the
+    same: forward, the layers' states at the begin depend on nothing else, and backward those at the
+    end, so they are computed again; the state of a direction's last marker is never read.
 
     Weights are random until some are loaded. Recurrences run in the precision of the weights, also
     under autocast.
@@ -75,11 +74,6 @@ class ElmoEncoder(Encoder):
         self.stateful = False
         self._kept: dict[int, State] = {}
         self._characters = CharacterTable(vocabulary, options.word_length)
-
-    @property
-    def pooler(self) -> nn.Module | None:
-        """There is none."""
-        return None
 
     def encode(
         self, batch: Batch, start: Cached | None = None, stop: int | None = None

@@ -25,7 +25,7 @@ class CodeTable:
 
     Args:
         alphabet: what has no place in it is read as its number 0.
-        vocabulary: may grow.
+        vocabulary: the words, which may grow.
     """
 
     def __init__(self, alphabet: Alphabet, vocabulary: Vocabulary) -> None:

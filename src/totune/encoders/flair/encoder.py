@@ -63,11 +63,6 @@ class FlairLmEncoder(Encoder):
         self._ahead_codes = CodeTable(options.forward, vocabulary)
         self._back_codes = CodeTable(options.backward, vocabulary)
 
-    @property
-    def pooler(self) -> nn.Module | None:
-        """There is none."""
-        return None
-
     def encode(
         self, batch: Batch, start: Cached | None = None, stop: int | None = None
     ) -> LayerStack:

@@ -19,7 +19,7 @@ from totune.errors import ModelError
 def holds_flair(folder: Path) -> bool:
     """Whether a folder's configuration is of a pair of language models, and of nothing else.
 
-    That it is need not be said: published pairs are told by a model of each direction.
+    `model_type` may be missing: published pairs are recognised by their two directions.
     """
     try:
         facts: Any = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
