@@ -108,7 +108,12 @@ def test_a_function_that_nobody_named_is_not_run(own: str) -> None:
 def test_a_study_is_compared_on_a_function(own: str, tmp_path: Path) -> None:
     data, metric = write_reviews(tmp_path / "reviews.csv"), f"{own}:cost"
     study = totune.compare(
-        data, strategies=["majority", "tf-idf"], seeds=1, metric=metric, out=tmp_path / "study"
+        data,
+        strategies=["majority", "tf-idf"],
+        seeds=1,
+        folds=1,
+        metric=metric,
+        out=tmp_path / "study",
     )
     [majority, tf_idf] = study.records
     assert study.info.metrics[0] == metric

@@ -14,6 +14,7 @@ import numpy as np
 T = TypeVar("T")
 
 SplitName = Literal["train", "dev", "test"]
+ALL_ROWS = 0  # stands for a fold where nothing is held out for testing
 SPLIT_ALIASES: Mapping[SplitName, tuple[str, ...]] = {
     "train": ("train", "training"),
     "dev": ("dev", "validation", "valid", "val", "dev_matched", "validation_matched"),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from totune.data.audit import name_classes
-from totune.data.examples import Examples, Folds, SplitName, TaskName
+from totune.data.examples import ALL_ROWS, Examples, Folds, SplitName, TaskName
 from totune.data.splits import (
     MIN_ROWS,
     QUANTILE_BINS,
@@ -29,7 +29,6 @@ from totune.text import counted
 USUAL_FOLDS = 5
 FEWEST_FOLDS = 3  # that are made unasked: two would train on half of the rows
 FEW_ROWS = 2_000  # fewer are cross-validated unasked: 10% of them are too few to test on
-ALL_ROWS = 0  # stands for a fold where nothing is held out for testing
 _FOLD_STREAM = 3  # keeps these draws apart from others of one seed
 
 

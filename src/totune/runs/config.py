@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from totune.baselines.base import BASELINES, Baseline
-from totune.data.folds import ALL_ROWS
 from totune.errors import ConfigError
 from totune.heads.base import HEADS, Head
 from totune.registry import did_you_mean, option_names
+from totune.runs.records import place_of
 from totune.strategies.base import STRATEGIES, Strategy
 from totune.strategies.defaults import TrainingFacts
 
@@ -148,13 +148,6 @@ class RunConfig:
         entropy = self.seed if self.fold is None else [self.seed, self.fold]
         init, order = np.random.SeedSequence(entropy).generate_state(2)
         return {"init": int(init), "order": int(order)}
-
-
-def place_of(seed: int, fold: int | None) -> str:
-    """Which of a strategy's runs one is, in words."""
-    if fold is None:
-        return f"seed {seed}"
-    return "all rows" if fold == ALL_ROWS else f"seed {seed} fold {fold}"
 
 
 def check_candidates(members: Sequence[Candidate]) -> list[Strategy | Baseline]:

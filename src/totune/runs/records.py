@@ -3,12 +3,19 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from totune.runs.config import place_of
+from totune.data.examples import ALL_ROWS
 from totune.training.history import EpochRecord
 
 __all__ = ["Costs", "EpochRecord", "RunRecord", "StudyInfo"]
 
 Status = Literal["finished", "failed"]
+
+
+def place_of(seed: int, fold: int | None) -> str:
+    """Which of a strategy's runs one is, in words."""
+    if fold is None:
+        return f"seed {seed}"
+    return "all rows" if fold == ALL_ROWS else f"seed {seed} fold {fold}"
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from totune.baselines.base import Baseline, FittedBaseline
-from totune.data.examples import Examples
-from totune.data.folds import ALL_ROWS
+from totune.data.examples import ALL_ROWS, Examples
 from totune.errors import TotuneError
 from totune.inputs.encoded import EncodingOptions, frame
 from totune.machine import peak_memory, reset_peak_memory

@@ -88,5 +88,5 @@ def test_data_whose_columns_must_be_named_decides(encoder_config: Path, tmp_path
 def test_how_data_is_read_needs_data(encoder_config: Path):
     with pytest.raises(ConfigError, match="--label says how data is read: name it with --data"):
         plan(encoder_config, "fine-tuning", "--label", "stars")
-    with pytest.raises(ConfigError, match=r"fraction=2\.0 is out of range"):
+    with pytest.raises(ConfigError, match=r"--fraction 2\.0 is out of range"):
         plan(encoder_config, "fine-tuning", "--fraction", "2")

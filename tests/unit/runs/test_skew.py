@@ -40,7 +40,13 @@ def skewed(tmp_path: Path) -> Path:
 def compare(data: Path, strategies: list[str], **settings: Any) -> tuple[Study, Recorder]:
     told = Recorder()
     study = totune.compare(
-        data, strategies=strategies, seeds=1, progress=told, out=data.parent / "study", **settings
+        data,
+        strategies=strategies,
+        seeds=1,
+        folds=1,
+        progress=told,
+        out=data.parent / "study",
+        **settings,
     )
     return study, told
 
@@ -173,6 +179,7 @@ def test_a_tuned_encoder_has_weights_threshold_and_probabilities(tmp_path: Path)
         data,
         strategies=["feature-extraction"],
         seeds=1,
+        folds=1,
         metric="roc-auc",
         model=str(tmp_path / "encoder"),
         out=study.folder,
