@@ -97,7 +97,7 @@ class Run:
         record, arrays = _score(self.config, context, result, constant)
         if context.devices.is_main:
             result.save_weights(store.weights(self.fingerprint))
-            store.save(record, arrays)
+            record = store.save(record, arrays)
         context.callback.on_run_end(record)
         return record
 

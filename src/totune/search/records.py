@@ -3,7 +3,6 @@
 Reading it needs no Optuna.
 """
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from totune.errors import ConfigError
-from totune.io import write_json
+from totune.io import read_checked_json, write_checked_json
 from totune.runs.records import RunRecord
 
 FOLDER = "search"  # inside a study's folder
@@ -121,7 +120,7 @@ def record_path(study: Path, label: str) -> Path:
 
 def write_search(study: Path, record: SearchRecord) -> None:
     """Writes a finished search into a study's folder."""
-    write_json(record_path(study, record.strategy), record.to_json())
+    write_checked_json(record_path(study, record.strategy), record.to_json())
 
 
 def read_searches(study: Path) -> list[SearchRecord]:
@@ -137,7 +136,7 @@ def read_searches(study: Path) -> list[SearchRecord]:
 
 def _read(path: Path) -> SearchRecord:
     try:
-        return SearchRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
+        return SearchRecord.from_json(read_checked_json(path))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ConfigError(
             f"{path} cannot be read as a search of this version ({error}). Remove it, or search "

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -59,6 +60,34 @@ def test_an_unreadable_one_is_ignored(path: Path, damage: str) -> None:
     [sentence] = said
     assert str(path) in sentence
     assert sentence.endswith(": training begins anew.")
+
+
+def test_no_flipped_bit_is_believed(path: Path) -> None:
+    """A bit anywhere in the file, of 200: the state is refused, or what was saved."""
+    save_checkpoint(STATE, path)
+    whole, refused = path.read_bytes(), 0
+    random = np.random.default_rng(0)
+    for place in random.integers(0, len(whole), 200):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << int(random.integers(8))
+        path.write_bytes(damaged)
+        loaded = load_checkpoint(path, "mine")
+        refused += loaded is None
+        if loaded is not None:  # in the mark of the checksum alone
+            assert torch.equal(loaded["weights"]["a"], STATE["weights"]["a"])  # type: ignore[index]
+    assert refused > 190
+
+
+def test_one_of_an_earlier_version_has_checksums_of_its_parts(path: Path) -> None:
+    path.parent.mkdir()
+    torch.save(STATE, path)
+    assert load_checkpoint(path, "mine") is not None
+    whole = path.read_bytes()
+    number = np.float32(123.0).tobytes()
+    path.write_bytes(whole.replace(number, np.float32(124.0).tobytes(), 1))
+    said: list[str] = []
+    assert load_checkpoint(path, "mine", said.append) is None
+    assert "it is damaged" in said[0]
 
 
 def test_what_is_no_state_is_ignored(path: Path) -> None:
