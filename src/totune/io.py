@@ -1,9 +1,10 @@
-"""Files that are whole whenever they are there, and the checksums that tell damage.
+"""Files that are whole whenever they are there, checksums that tell damage, faults in words.
 
 A file is written beside its place, synced to the disk, then renamed. JSON that results are read
 from carries a hash of its own content, and of the files that it vouches for.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -167,6 +168,60 @@ def sweep(folder: Path) -> None:
                 old = time.time() - path.stat().st_mtime > _ABANDONED
                 if old and not psutil.pid_exists(int(found["process"])):
                     path.unlink()
+
+
+def system_fault(error: BaseException) -> OSError | None:
+    """What the operating system said about a file; None if an error is of another kind.
+
+    Libraries in Rust quote the system; torch's writer raises a `RuntimeError` on top when it closes
+    a file that did not take everything.
+    """
+    if isinstance(error, OSError):
+        return None if error.errno is None else error
+    quoted = re.search(r"\(os error (\d+)\)", str(error))
+    if quoted:
+        return OSError(int(quoted[1]), os.strerror(int(quoted[1])))
+    behind = error.__context__ if isinstance(error, RuntimeError) else None
+    return None if behind is None else system_fault(behind)
+
+
+_RIGHTS = "Give yourself the right to it (ls -ld shows who has it), or name another place"
+_REMEDIES = {
+    errno.ENOSPC: "Make room on that disk",
+    errno.EDQUOT: "Make room: your share of that disk is used up",
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f)",
+    errno.EACCES: _RIGHTS,
+    errno.EPERM: _RIGHTS,
+    errno.EROFS: "Nothing can be written to that disk; name another place",
+    errno.ENOENT: "Was it moved or removed meanwhile? Put it back, or name another place",
+    errno.ENOTDIR: "A file stands where a folder should; move it, or name another place",
+    errno.EISDIR: "A folder stands where a file should; move it, or name another place",
+    errno.EEXIST: "Something else stands in its place; move it, or name another place",
+    errno.ENOTEMPTY: "Something else stands in its place; move it, or name another place",
+    errno.ENAMETOOLONG: "Name a place with a shorter name",
+    errno.ELOOP: "Its links lead in a circle; name another place",
+    errno.EMFILE: "Raise the limit on open files (ulimit -n)",
+    errno.ENFILE: "Close other programs: the machine has too many open files",
+    errno.ESTALE: "The disk was mounted anew meanwhile; make sure that it is there",
+    errno.EIO: "The disk cannot be read or written there; look into the machine's log",
+}
+
+
+def describe_fault(error: BaseException) -> str | None:
+    """A fault of the operating system in words: where, why, what to do, what is kept.
+
+    Returns:
+        None if an error is no fault of a file, or one that a person cannot mend.
+    """
+    fault = system_fault(error)
+    if fault is None or fault.errno not in _REMEDIES:
+        return None
+    place = fault.filename if isinstance(fault.filename, str) else "A file"
+    reason = (fault.strerror or os.strerror(fault.errno)).lower()
+    return (
+        f"{place} cannot be read or written: {reason}. {_REMEDIES[fault.errno]}. What had finished "
+        "is kept; the same command then does only the rest."
+    )
 
 
 def _content_hash(data: Mapping[str, Any]) -> str:

@@ -27,10 +27,11 @@ from totune.cli import (
 )
 from totune.cli import list as list_command
 from totune.cli.analyze.app import app as analyze
+from totune.cli.interrupts import INTERRUPTED, interruptible
 from totune.cli.options import Command
 from totune.errors import TotuneError
+from totune.io import describe_fault
 
-INTERRUPTED = 130
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "compare": (compare.compare, compare.COMPARE_EXAMPLES),
     "advise": (advise.run, advise.EXAMPLES),
@@ -124,7 +125,14 @@ def _run(arguments: list[str], debug: bool) -> int:
     except TotuneError as error:
         _tell(f"error: {error}", debug)
         return error.exit_code
+    except MemoryError as error:
+        _tell(f"error: {_memory(error)}", debug)
+        return 2
     except Exception as error:
+        fault = describe_fault(error)
+        if fault is not None:
+            _tell(f"error: {fault}", debug)
+            return 2
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
         hint = "" if debug else " (a fault of totune; --debug shows where)"
         _tell(f"error: {reason}{hint}", debug)
@@ -137,9 +145,19 @@ def _run(arguments: list[str], debug: bool) -> int:
     return code
 
 
+def _memory(error: MemoryError) -> str:
+    """What to do where memory runs out; NumPy's message tells for what."""
+    for_what = f" ({error})" if str(error) else ""
+    return (
+        f"Memory ran out{for_what}. Close other programs, or ask for less: fewer rows "
+        "(--fraction), shorter texts (--max-length), fewer --jobs. What had finished is kept."
+    )
+
+
 def _invoke(arguments: list[str]) -> int:
     try:
-        app(arguments, prog_name="totune")
+        with interruptible():
+            app(arguments, prog_name="totune")
     except SystemExit as end:  # how the application always ends
         return end.code if isinstance(end.code, int) else int(bool(end.code))
     except KeyboardInterrupt:

@@ -106,6 +106,8 @@ class Command(TyperCommand):
             if isinstance(error, ConfigError):
                 error.faults = list(map(in_flags, error.faults))
             raise
+        except EOFError as error:  # of a file; Typer would take it for the end of what is typed
+            raise RuntimeError(f"EOFError: {error}") from error
         finally:
             _flags.reset(set_aside)
 

@@ -20,6 +20,7 @@ from rich.progress import Progress as RichBars
 from rich.table import Table
 from rich.text import Text
 
+from totune.cli.interrupts import raise_lost_interrupt
 from totune.cli.options import in_flags
 from totune.progress import Bar, Progress
 
@@ -94,6 +95,7 @@ class RichProgress(Progress):
             self._display = None
 
     def _print(self, text: Text) -> None:
+        raise_lost_interrupt()
         if not self.quiet:
             self.console.print(text, soft_wrap=True)
 
@@ -151,6 +153,7 @@ class _Drawn:
         self._display, self._task = display, task
 
     def advance(self, count: int = 1) -> None:
+        raise_lost_interrupt()
         self._display.advance(self._task, count)
 
 
@@ -164,6 +167,7 @@ class _Lines:
         self._started = self._told = time.monotonic()
 
     def advance(self, count: int = 1) -> None:
+        raise_lost_interrupt()
         self._done += count
         now = time.monotonic()
         if now - self._told >= LOG_SECONDS:

@@ -29,9 +29,11 @@ def save_checkpoint(state: dict[str, Any], path: Path) -> None:
         summed = _Summed(file)
         try:
             torch.save(state, summed)
-        except RuntimeError:
-            if summed.fault is not None:  # torch raises again when it closes what is half written
-                raise summed.fault from None
+        except RuntimeError as error:
+            # What is raised while torch writes, an interrupt too, becomes a RuntimeError when it
+            # closes what is half written: to a run, a fault like a diverged loss.
+            if isinstance(error.__context__, OSError | KeyboardInterrupt):
+                raise error.__context__ from None
             raise
         file.write(_MARK + summed.checksum.to_bytes(4, "little"))
 
@@ -66,21 +68,15 @@ class _Summed:
 
     Attributes:
         checksum: of everything so far.
-        fault: what the system said when it took something not.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self.checksum = 0
-        self.fault: OSError | None = None
 
     def write(self, content: bytes) -> int:
         self.checksum = zlib.crc32(content, self.checksum)
-        try:
-            return self._file.write(content)
-        except OSError as fault:
-            self.fault = fault
-            raise
+        return self._file.write(content)
 
     def flush(self) -> None:
         self._file.flush()

@@ -1,6 +1,8 @@
 """Checkpoints: whole or not at all, and only one's own."""
 
+import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -124,6 +126,26 @@ def test_a_write_that_fails_leaves_the_old_one(path: Path, monkeypatch: pytest.M
     assert loaded is not None
     assert loaded["history"] == {"best": 1}
     assert [p.name for p in path.parent.iterdir()] == ["checkpoint.pt"]
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+@pytest.mark.parametrize("writes", range(1, 40, 4))
+def test_what_ends_a_write_is_no_fault_of_the_run(
+    path: Path, monkeypatch: pytest.MonkeyPatch, fault: BaseException, writes: int
+) -> None:
+    """A signal that arrives while a file is written used to become a run that failed."""
+    left = [writes]
+
+    def crc32(content: bytes, value: int) -> int:
+        left[0] -= 1
+        if not left[0]:
+            raise fault
+        return zlib.crc32(content, value)
+
+    monkeypatch.setattr("totune.training.checkpoints.zlib", SimpleNamespace(crc32=crc32))
+    with pytest.raises(type(fault)):
+        save_checkpoint(STATE, path)
+    assert not list(path.parent.iterdir())
 
 
 def test_the_random_state_comes_back() -> None:
