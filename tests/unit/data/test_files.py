@@ -122,7 +122,7 @@ def test_old_mac_line_ends_are_line_ends(tmp_path: Path) -> None:
 
 TEXTS = {
     "Latin": "text,label\nIt was très good,pos\n" * 20,
-    "Cyrillic": "текст,метка\nочень хороший фильм,да\n" * 20,
+    "Cyrillic": "текст,метка\nочень хороший фильм,да\n" * 20,  # noqa: RUF001
     "Chinese": "文本,标签\n这部电影非常好看我很喜欢它,好\n" * 20,
 }
 WIDE = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
