@@ -31,6 +31,7 @@ from totune.cli.interrupts import INTERRUPTED, interruptible
 from totune.cli.options import Command
 from totune.errors import TotuneError
 from totune.io import describe_fault
+from totune.text import hide_secrets
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "compare": (compare.compare, compare.COMPARE_EXAMPLES),
@@ -167,8 +168,8 @@ def _invoke(arguments: list[str]) -> int:
 
 def _tell(message: str, debug: bool) -> None:
     if debug:
-        traceback.print_exc()
-    print(message, file=sys.stderr)
+        print(hide_secrets(traceback.format_exc()), end="", file=sys.stderr)
+    print(hide_secrets(message), file=sys.stderr)
 
 
 def _mute(stream: TextIO) -> None:

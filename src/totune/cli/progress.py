@@ -23,6 +23,7 @@ from rich.text import Text
 from totune.cli.interrupts import raise_lost_interrupt
 from totune.cli.options import in_flags
 from totune.progress import Bar, Progress
+from totune.text import hide_secrets
 
 UNKNOWN = "–"  # how a table shows a value that is not known yet
 LOG_SECONDS = 10.0  # how often a bar writes a line where it cannot be drawn
@@ -51,10 +52,10 @@ class RichProgress(Progress):
         self._close()
 
     def say(self, message: str) -> None:
-        self._print(Text(in_flags(message)))
+        self._print(Text(hide_secrets(in_flags(message))))
 
     def warn(self, message: str) -> None:
-        self._print(Text.assemble(("warning: ", "bold yellow"), in_flags(message)))
+        self._print(Text.assemble(("warning: ", "bold yellow"), hide_secrets(in_flags(message))))
 
     @contextmanager
     def bar(self, description: str, total: int | None, unit: str = "") -> Iterator[Bar]:

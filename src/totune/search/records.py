@@ -4,7 +4,6 @@ Reading it needs no Optuna.
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -171,8 +170,3 @@ def _has(config: Mapping[str, Any], name: str, value: Any) -> bool:
     member = "head" if name.startswith(HEAD) else "strategy"
     options: Mapping[str, Any] = (config.get(member) or {}).get("options") or {}
     return bool(options.get(name.removeprefix(HEAD)) == value)
-
-
-def hide_passwords(text: str) -> str:
-    """The same with *** for the password of every URL in it."""
-    return re.sub(r"(://[^/\s:@]*):[^@\s]*@", r"\1:***@", text)

@@ -14,8 +14,8 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, ProgrammingError, SQLA
 from sqlalchemy.pool import QueuePool
 
 from totune.errors import ConfigError, RunError
-from totune.search.records import FOLDER, hide_passwords
-from totune.text import first_line
+from totune.search.records import FOLDER
+from totune.text import first_line, hide_secrets
 
 WAIT = 60.0  # seconds that one process waits for the file while another writes
 TRIES = 5  # of making the tables, which several processes may begin at once
@@ -53,7 +53,7 @@ def opened(place: Path | str) -> Iterator[RDBStorage]:
             yield storage
         except StorageInternalError as error:
             raise RunError(
-                f"The storage of the search, {hide_passwords(str(place))}, cannot be used any "
+                f"The storage of the search, {hide_secrets(str(place))}, cannot be used any "
                 f"more: {_reason(error.__cause__ or error)}. The same command goes on where it "
                 "ended."
             ) from None
@@ -94,7 +94,7 @@ def _connection(path: Path) -> sqlite3.Connection:
 
 
 def _connect(url: str) -> RDBStorage:
-    told = f"search_storage={hide_passwords(url)!r}"
+    told = f"search_storage={hide_secrets(url)!r}"
     try:
         return _patiently(url)
     except ImportError as error:
@@ -134,4 +134,4 @@ def _is_race(error: SQLAlchemyError) -> bool:
 
 def _reason(error: BaseException) -> str:
     """What a driver says, which knows better than the layers above it, without passwords."""
-    return hide_passwords(first_line(getattr(error, "orig", None) or error))
+    return hide_secrets(first_line(getattr(error, "orig", None) or error))

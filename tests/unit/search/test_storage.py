@@ -8,7 +8,6 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from totune.errors import ConfigError, RunError
 from totune.search import storage
-from totune.search.records import hide_passwords
 from totune.search.storage import check_storage, opened
 
 
@@ -70,15 +69,3 @@ def test_tables_that_others_make_at_the_same_time_are_no_fault(
     monkeypatch.setattr(storage.time, "sleep", lambda _: None)
     check_storage(f"sqlite:///{tmp_path}/x.db")
     assert not failures
-
-
-@pytest.mark.parametrize(
-    ("text", "hidden"),
-    [
-        ("a postgresql://me:pw@host/db b", "a postgresql://me:***@host/db b"),
-        ("postgresql+psycopg://me:p:w@host:5432/db", "postgresql+psycopg://me:***@host:5432/db"),
-        ("sqlite:////x.db hub:glue/mrpc", "sqlite:////x.db hub:glue/mrpc"),
-    ],
-)
-def test_passwords_are_hidden(text: str, hidden: str) -> None:
-    assert hide_passwords(text) == hidden
