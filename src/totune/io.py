@@ -185,6 +185,12 @@ def system_fault(error: BaseException) -> OSError | None:
     return None if behind is None else system_fault(behind)
 
 
+def memory_ran_out(error: BaseException) -> bool:
+    """Whether an error says that there was no memory left, whichever library says it."""
+    words = ("cannot allocate memory", "can't allocate memory", "not enough memory", "bad_alloc")
+    return isinstance(error, MemoryError) or any(each in str(error).lower() for each in words)
+
+
 _RIGHTS = "Give yourself the right to it (ls -ld shows who has it), or name another place"
 _REMEDIES = {
     errno.ENOSPC: "Make room on that disk",
@@ -213,6 +219,11 @@ def describe_fault(error: BaseException) -> str | None:
     Returns:
         None if an error is no fault of a file, or one that a person cannot mend.
     """
+    if isinstance(error, RuntimeError) and "determine home directory" in str(error):
+        return (
+            "A path begins with ~ and a name that no user has, or this user has no home folder "
+            "(TOTUNE_CACHE is a path, too). Write it in full."
+        )
     fault = system_fault(error)
     if fault is None or fault.errno not in _REMEDIES:
         return None

@@ -348,6 +348,13 @@ def test_a_folder_without_tokenizer_is_refused(saved_model: Path) -> None:
         ({"readout": {"depth": 3}}, "no option 'depth'"),
         ({"max_length": "long"}, "long"),
         ({"max_length": None}, "max_length"),
+        ({"columns": 5}, "columns"),
+        ({"columns": {"text": 3}}, "columns"),
+        ({"columns": {"text": "a", "label": "b", "colour": 1}}, "no option 'colour'"),
+        ({"framing": 5}, "framing"),
+        ({"framing": {"colour": 1}}, "no option 'colour'"),
+        ({"task": 5}, "task"),
+        ({"files": 5}, "files"),
     ],
 )
 def test_a_description_edited_by_hand_is_refused(

@@ -30,7 +30,7 @@ from totune.cli.analyze.app import app as analyze
 from totune.cli.interrupts import INTERRUPTED, interruptible
 from totune.cli.options import Command
 from totune.errors import TotuneError
-from totune.io import describe_fault
+from totune.io import describe_fault, memory_ran_out
 from totune.text import hide_secrets
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
@@ -126,11 +126,8 @@ def _run(arguments: list[str], debug: bool) -> int:
     except TotuneError as error:
         _tell(f"error: {error}", debug)
         return error.exit_code
-    except MemoryError as error:
-        _tell(f"error: {_memory(error)}", debug)
-        return 2
     except Exception as error:
-        fault = describe_fault(error)
+        fault = _memory(error) if memory_ran_out(error) else describe_fault(error)
         if fault is not None:
             _tell(f"error: {fault}", debug)
             return 2
@@ -146,7 +143,7 @@ def _run(arguments: list[str], debug: bool) -> int:
     return code
 
 
-def _memory(error: MemoryError) -> str:
+def _memory(error: Exception) -> str:
     """What to do where memory runs out; NumPy's message tells for what."""
     for_what = f" ({error})" if str(error) else ""
     return (

@@ -76,6 +76,11 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
     """
     if not path.exists():
         raise missing_file(path)
+    if not path.is_file():
+        kind = "a folder" if path.is_dir() else "a pipe or a device"
+        raise DataError(
+            f"{path} is {kind}, not a file, which is read more than once. Write it to a file first."
+        )
     with _naming_faults(path), _opened(path) as file:
         if not file.peek(1):
             raise DataError(
@@ -113,6 +118,8 @@ def missing_file(path: Path) -> DataError:
     folder = path.parent
     if not folder.is_dir():
         return DataError(f"There is no file or folder {path}: {folder} does not exist either.")
+    if path.is_symlink():
+        return DataError(f"{path} is a link to nothing, or to itself; name the file itself.")
     names = sorted(entry.name for entry in folder.iterdir())
     near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.5)
     hint = f" Did you mean {folder / near[0]}?" if near else ""

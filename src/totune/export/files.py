@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 
 from totune._version import __version__
 from totune.data.audit import SeenTexts
-from totune.data.examples import Examples
+from totune.data.examples import Columns, Examples
 from totune.errors import ConfigError, ModelError
 from totune.io import (
     check_files,
@@ -21,10 +21,12 @@ from totune.io import (
     read_checked_json,
     replacing,
     settle,
+    sweep,
     write_checked_json,
     write_json,
 )
 from totune.outputs import check_output_folder, has_mark
+from totune.registry import build
 from totune.tasks.base import Task, task_from_json
 
 if TYPE_CHECKING:
@@ -48,7 +50,10 @@ _PARTS = (
 _UNFINISHED = "model.*.tmp"
 
 # What reading a folder with a file cut short, swapped or edited by hand can raise.
-_DAMAGE = (ValueError, TypeError, KeyError, SafetensorError, RuntimeError, OSError, ConfigError)
+_DAMAGE = (
+    *(ValueError, TypeError, KeyError, AttributeError, RuntimeError, OSError),
+    *(SafetensorError, ConfigError),
+)
 
 
 def check_model_folder(folder: Path, setting: str | None = "out") -> None:
@@ -89,6 +94,7 @@ def replaced_model(folder: Path) -> Iterator[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for left in folder.glob(_UNFINISHED):  # by a process that was killed
         shutil.rmtree(left)
+    sweep(folder)
     if not (folder / DESCRIPTION).is_file():
         describe_nothing(folder)
     prefix, suffix = _UNFINISHED.split("*")
@@ -154,7 +160,12 @@ def read_description(folder: Path) -> tuple[Task, dict[str, Any]]:
             about = read_checked_json(folder / DESCRIPTION)
         except ValueError as error:
             raise ValueError(f"{DESCRIPTION}: {error}") from None
+        for name in ("task", "files", "columns", "framing"):
+            if not isinstance(about.get(name, {}), dict):
+                raise ValueError(f"{name} in {DESCRIPTION} is no JSON object")
         check_files(folder, about.get("files", {}))
+        if "columns" in about:
+            build(Columns, about["columns"], "columns")
         return task_from_json(about["task"]), about
 
 

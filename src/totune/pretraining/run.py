@@ -12,7 +12,7 @@ from torch import nn
 
 from totune import machine
 from totune.errors import ConfigError, DataError
-from totune.io import read_checked_json, write_checked_json
+from totune.io import read_checked_json, sweep, write_checked_json
 from totune.outputs import check_output_folder
 from totune.pretraining.corpus import HUB, PretrainingCorpus, hold_out, read_corpus
 from totune.pretraining.curriculum import LengthCurriculum
@@ -152,6 +152,7 @@ class PretrainingRun:
         if not file.is_file():
             check_output_folder(self.out, f"a pretraining ({FACTS})", lambda _: False)
             self.out.mkdir(parents=True, exist_ok=True)
+            sweep(self.out)
             self._write_facts({"identity": self.identity, "finished": False})
             return None
         try:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import optuna
 from optuna.exceptions import StorageInternalError
@@ -77,11 +78,11 @@ def _open_file(path: Path) -> RDBStorage:
     path.parent.mkdir(parents=True, exist_ok=True)
     connect = partial(_connection, path)
     try:
-        return RDBStorage("sqlite://", {"creator": connect, "poolclass": QueuePool})
+        return _patiently("sqlite://", {"creator": connect, "poolclass": QueuePool})
     except (SQLAlchemyError, StorageInternalError, RuntimeError) as error:
         raise ConfigError(
-            f"{path} cannot be used as the storage of a search: {_reason(error)}. Move it away "
-            "to search anew."
+            f"{path} cannot be used as the storage of a search: {_reason(error)}. Try again; if it "
+            "stays so the file is damaged, and moving it away begins the search anew."
         ) from None
 
 
@@ -96,7 +97,7 @@ def _connection(path: Path) -> sqlite3.Connection:
 def _connect(url: str) -> RDBStorage:
     told = f"search_storage={hide_secrets(url)!r}"
     try:
-        return _patiently(url)
+        return _patiently(url, {"pool_pre_ping": True})
     except ImportError as error:
         driver = _reason(error.__cause__ or error)
         raise ConfigError(
@@ -115,11 +116,11 @@ def _connect(url: str) -> RDBStorage:
         ) from None
 
 
-def _patiently(url: str) -> RDBStorage:
+def _patiently(url: str, options: dict[str, Any]) -> RDBStorage:
     """Makes the tables, again if another process has made some of them at the same time."""
     for attempt in range(TRIES):
         try:
-            return RDBStorage(url, {"pool_pre_ping": True})
+            return RDBStorage(url, options)
         except SQLAlchemyError as error:
             if attempt == TRIES - 1 or not _is_race(error):
                 raise

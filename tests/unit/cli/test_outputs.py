@@ -14,6 +14,7 @@ from totune.analyses.findings import Findings
 from totune.api import compare
 from totune.cli.app import app
 from totune.errors import ConfigError, TotuneError
+from totune.outputs import check_output_folder
 from totune.runs.store import Store
 
 
@@ -79,6 +80,17 @@ def test_a_folder_of_somebody_else(command: str) -> None:
     message = refused(*WRITING[command], "--out", "theirs")
     assert "--out theirs holds best, report.html" in message
     assert "nothing is written to it. Name a new or empty folder" in message
+
+
+@pytest.mark.parametrize("kind", ["study", "totune", "features", "pretraining"])
+def test_what_a_killed_process_left_of_its_first_file_blocks_nothing(
+    tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / f"{kind}.json.4194305.tmp").write_text('{"half')
+    check_output_folder(tmp_path)
+    (tmp_path / "thesis.txt.4194305.tmp").write_text("years of work")
+    with pytest.raises(ConfigError, match=r"holds thesis\.txt\.4194305\.tmp"):
+        check_output_folder(tmp_path)
 
 
 @pytest.mark.parametrize("command", WRITING)

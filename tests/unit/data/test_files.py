@@ -1,5 +1,6 @@
 import gzip
 import lzma
+import os
 import zipfile
 from pathlib import Path
 
@@ -176,3 +177,18 @@ def test_suffix_and_stem_look_through_the_packing() -> None:
     assert table_stem("train.tsv.gz") == "train"
     assert table_stem("train.iob1.txt.gz") == "train.iob1"
     assert table_stem("dev.zip") == "dev"
+
+
+def test_what_cannot_be_read_twice_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(DataError, match="is a pipe or a device"):
+        read(tmp_path / "pipe.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(DataError, match="is a folder"):
+        read(tmp_path / "folder.csv")
+
+
+def test_a_link_in_a_circle_does_not_suggest_itself(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").symlink_to(tmp_path / "a.csv")
+    with pytest.raises(DataError, match="is a link to nothing, or to itself"):
+        table_format(tmp_path / "a.csv")

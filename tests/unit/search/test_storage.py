@@ -51,8 +51,9 @@ def test_a_storage_that_is_lost_is_told(tmp_path: Path) -> None:
             raise StorageInternalError("in a commit") from OSError("the disk is full.")
 
 
+@pytest.mark.parametrize("place", ["URL", "file"])
 def test_tables_that_others_make_at_the_same_time_are_no_fault(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, place: str
 ) -> None:
     real = storage.RDBStorage
     failures = [
@@ -67,5 +68,9 @@ def test_tables_that_others_make_at_the_same_time_are_no_fault(
 
     monkeypatch.setattr(storage, "RDBStorage", connect)
     monkeypatch.setattr(storage.time, "sleep", lambda _: None)
-    check_storage(f"sqlite:///{tmp_path}/x.db")
+    if place == "URL":
+        check_storage(f"sqlite:///{tmp_path}/x.db")
+    else:
+        with storage.opened(tmp_path / "x.db"):
+            pass
     assert not failures
