@@ -33,7 +33,7 @@ def test_a_storage_that_cannot_be_used_is_told_without_its_password(url: str, me
 def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     path = tmp_path / "search.db"
     path.write_text("no database " * 100)
-    with pytest.raises(ConfigError, match="Move it away to search anew"), opened(path):
+    with pytest.raises(ConfigError, match="moving it away begins the search anew"), opened(path):
         pass
 
 
