@@ -32,8 +32,11 @@ _DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.err
 
 
 def is_study(folder: Path) -> bool:
-    """Whether a folder holds a study, finished or not."""
-    return has_mark(folder / "study.json", "strategies", "seeds", "metric")
+    """Whether a folder holds a study, finished or not, be it one whose description is damaged."""
+    if has_mark(folder / "study.json", "strategies", "seeds", "metric"):
+        return True
+    records = folder.glob("runs/*/record.json")
+    return any(has_mark(path, "fingerprint", "strategy", "config") for path in records)
 
 
 class Store:
@@ -73,7 +76,7 @@ class Store:
         except (ValueError, TypeError) as error:
             raise ConfigError(
                 f"{path} cannot be read as a study: {error}. The command that made the study writes"
-                " it again once the file is moved away; finished runs are kept."
+                " it again; finished runs are kept."
             ) from None
 
     def save(self, record: RunRecord, arrays: dict[str, np.ndarray]) -> RunRecord:

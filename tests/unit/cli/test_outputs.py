@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorder import Recorder
 from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.runs.samples import info_of, record_of
 from typer.testing import CliRunner
@@ -16,6 +17,7 @@ from totune.cli.app import app
 from totune.errors import ConfigError, TotuneError
 from totune.outputs import check_output_folder
 from totune.runs.store import Store
+from totune.study.study import Study
 
 
 @pytest.fixture
@@ -212,6 +214,27 @@ def test_a_study_killed_before_its_first_run_goes_on(
             with pytest.raises(KeyboardInterrupt):
                 compare("reviews.csv", out="study", **settings)
     assert compare("reviews.csv", out="study", **settings).to_json()["best"] == "study/best"
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
+def test_a_study_whose_description_is_damaged_goes_on(here: Path, damage: str) -> None:
+    settings: dict[str, Any] = {"model": "encoder", "strategies": ["majority"], "seeds": 2}
+    whole = compare("reviews.csv", out="study", **settings)
+    path = Path("study/study.json")
+    text = path.read_text()
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_text(text[:100] if damage == "cut" else text.replace("[\n    0,", "[\n    7,"))
+        with pytest.raises(ConfigError, match=r"study\.json cannot be read as a study"):
+            Study(Path("study"))
+    told = Recorder()
+    again = compare("reviews.csv", out="study", progress=told, **settings)
+    assert again.records == whole.records
+    assert sum("study.json cannot be read" in warning for warning in told.warned) == (
+        damage != "gone"
+    )
+    assert not [said for said in told.said if said.startswith("run ")]
 
 
 def test_python_refuses_the_empty_name_too(here: Path) -> None:
