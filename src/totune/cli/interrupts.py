@@ -7,7 +7,6 @@ raises it once more when it next shows how far it is.
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +34,7 @@ def interruptible() -> Iterator[None]:
         nonlocal seen
         seen += 1
         if seen > 1:
-            os.write(sys.__stderr__.fileno(), b"\nEnded at once. What had finished is kept.\n")
+            os.write(2, b"\nEnded at once. What had finished is kept.\n")
             os._exit(INTERRUPTED)
         _came.append(number)
         raise KeyboardInterrupt
