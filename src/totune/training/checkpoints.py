@@ -28,7 +28,7 @@ def save_checkpoint(state: dict[str, Any], path: Path) -> None:
     with replacing(path) as temporary, temporary.open("wb") as file:
         summed = _Summed(file)
         try:
-            torch.save(state, summed)
+            torch.save(state, summed)  # type: ignore[arg-type]  # it only writes
         except RuntimeError as error:
             # What is raised while torch writes, an interrupt too, becomes a RuntimeError when it
             # closes what is half written: to a run, a fault like a diverged loss.
