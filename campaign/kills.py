@@ -59,7 +59,7 @@ class Count:
 
 @dataclass(frozen=True)
 class LimitFiles:
-    """Lets no file grow beyond so many bytes, as a full disk does."""
+    """Lets no file grow beyond so many bytes, as a full disk does; that of messages neither."""
 
     size: int
 
@@ -127,7 +127,7 @@ def _disturb(
     if way == "file operation":
         prepare = KillBefore(rng.randint(1, operations), str(study))
     if way == "full disk":
-        prepare = LimitFiles(rng.choice((0, 500, 4000, 30_000, 100_000, 400_000)))
+        prepare = LimitFiles(rng.choice((3000, 4000, 8000, 30_000, 100_000, 400_000)))
     running = place.start(*place.compare(study), prepare=prepare)
     signals = {
         "random moment": signal.SIGKILL,
