@@ -27,10 +27,12 @@ from totune.cli import (
 )
 from totune.cli import list as list_command
 from totune.cli.analyze.app import app as analyze
+from totune.cli.interrupts import INTERRUPTED, interruptible
 from totune.cli.options import Command
 from totune.errors import TotuneError
+from totune.io import describe_fault, memory_ran_out
+from totune.text import hide_secrets
 
-INTERRUPTED = 130
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "compare": (compare.compare, compare.COMPARE_EXAMPLES),
     "advise": (advise.run, advise.EXAMPLES),
@@ -125,6 +127,10 @@ def _run(arguments: list[str], debug: bool) -> int:
         _tell(f"error: {error}", debug)
         return error.exit_code
     except Exception as error:
+        fault = _memory(error) if memory_ran_out(error) else describe_fault(error)
+        if fault is not None:
+            _tell(f"error: {fault}", debug)
+            return 2
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
         hint = "" if debug else " (a fault of totune; --debug shows where)"
         _tell(f"error: {reason}{hint}", debug)
@@ -137,9 +143,19 @@ def _run(arguments: list[str], debug: bool) -> int:
     return code
 
 
+def _memory(error: Exception) -> str:
+    """What to do where memory runs out; NumPy's message tells for what."""
+    for_what = f" ({error})" if str(error) else ""
+    return (
+        f"Memory ran out{for_what}. Close other programs, or ask for less: fewer rows "
+        "(--fraction), shorter texts (--max-length), fewer --jobs. What had finished is kept."
+    )
+
+
 def _invoke(arguments: list[str]) -> int:
     try:
-        app(arguments, prog_name="totune")
+        with interruptible():
+            app(arguments, prog_name="totune")
     except SystemExit as end:  # how the application always ends
         return end.code if isinstance(end.code, int) else int(bool(end.code))
     except KeyboardInterrupt:
@@ -149,8 +165,8 @@ def _invoke(arguments: list[str]) -> int:
 
 def _tell(message: str, debug: bool) -> None:
     if debug:
-        traceback.print_exc()
-    print(message, file=sys.stderr)
+        print(hide_secrets(traceback.format_exc()), end="", file=sys.stderr)
+    print(hide_secrets(message), file=sys.stderr)
 
 
 def _mute(stream: TextIO) -> None:

@@ -87,9 +87,8 @@ def compare(
     chosen = read_settings(settings)
     from totune import api
     from totune.cli.progress import RichProgress
-    from totune.search.records import hide_passwords
 
-    command = hide_passwords(shlex.join(["totune", *sys.argv[1:]]))
+    command = shlex.join(["totune", *sys.argv[1:]])
     with RichProgress(quiet) as progress:
         study = api.compare(data, out=out, progress=progress, command=command, **chosen)
     if json:

@@ -106,6 +106,8 @@ class Command(TyperCommand):
             if isinstance(error, ConfigError):
                 error.faults = list(map(in_flags, error.faults))
             raise
+        except EOFError as error:  # of a file; Typer would take it for the end of what is typed
+            raise RuntimeError(f"EOFError: {error}") from error
         finally:
             _flags.reset(set_aside)
 
@@ -287,7 +289,7 @@ def parse_duration(text: str) -> float:
     Raises:
         ConfigError: when `text` is not a duration.
     """
-    parts = re.findall(r"(\d+(?:\.\d+)?)(min|[smhd]?)", text.strip().lower())
+    parts = re.findall(r"(\d{1,18}(?:\.\d+)?)(min|[smhd]?)", text.strip().lower())
     if not parts or "".join(map("".join, parts)) != text.strip().lower():
         raise ConfigError(f"{text!r} is not a duration; write one like 90s, 30m or 1h30m.")
     return math.fsum(float(number) * _SECONDS[unit] for number, unit in parts)
@@ -299,7 +301,7 @@ def parse_seeds(text: str) -> int | list[int]:
     Raises:
         ConfigError: when `text` is neither.
     """
-    if not re.fullmatch(r"\d+(,\d+)*,?", text.replace(" ", "")):
+    if not re.fullmatch(r"\d{1,18}(,\d{1,18})*,?", text.replace(" ", "")):
         raise ConfigError(f"--seeds {text!r} is neither a number of seeds nor a list like 3,7,11.")
     numbers = [int(number) for number in text.split(",") if number.strip()]
     return numbers if "," in text else numbers[0]
@@ -326,7 +328,7 @@ def parse_search(text: str) -> dict[str, Any]:
         ConfigError: when `text` is neither, or nothing.
     """
     remedy = "write a number of trials like 20, or a time for each strategy like 10m"
-    if re.fullmatch(r"\d+", text.strip()):
+    if re.fullmatch(r"\d{1,18}", text.strip()):
         if int(text) == 0:
             raise ConfigError(f"--search {text!r} leaves nothing to try; {remedy}.")
         return {"search_trials": int(text)}
@@ -362,6 +364,8 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+    except RecursionError:
+        raise ConfigError(f"--set: {text[:20]}... is nested too deeply to be a value.") from None
 
 
 _READERS: Mapping[Typed, Callable[[Any], Any]] = {

@@ -14,7 +14,7 @@ import typer
 from totune.cli.options import Json, examples
 from totune.cli.options import output as to_file
 from totune.cli.output import emit, plain
-from totune.errors import ConfigError
+from totune.errors import ConfigError, ModelError
 from totune.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -166,6 +166,8 @@ def columns_of(model: "Predictor") -> Any:
     """The columns that the model was trained on."""
     from totune.data.examples import Columns
 
+    if "columns" not in model.about:
+        raise ModelError("The model does not say which columns it was trained on; name a text.")
     return Columns(**model.about["columns"])
 
 

@@ -9,6 +9,7 @@ import typer
 
 from totune.cli.options import Json, Quiet, examples, output
 from totune.cli.output import emit
+from totune.text import hide_secrets
 
 EXAMPLES = examples(
     ("The sparse baselines of Hart's paper, in seconds:", "totune reproduce hart-sparse"),
@@ -47,7 +48,7 @@ def run(
     from totune.cli.progress import RichProgress
     from totune.recipes.reproduce import reproduce
 
-    command = shlex.join(["totune", *sys.argv[1:]])
+    command = hide_secrets(shlex.join(["totune", *sys.argv[1:]]))
     with RichProgress(quiet) as progress:
         folder = reproduce(
             recipe,

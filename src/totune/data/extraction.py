@@ -13,6 +13,7 @@ from totune.data.tables import Cell, Remarks, SourceTable, read_tags
 from totune.errors import DataError
 from totune.text import counted
 
+LARGEST_SCORE = 1e15  # whose squares sum up to a number in float32
 MAX_CHARACTERS = 100_000  # of one text; no encoder here reads more than a fraction of it
 _CUT = f"cut to the first {MAX_CHARACTERS:,} characters"
 
@@ -166,7 +167,7 @@ def _text_names(columns: Columns) -> str:
 
 def _score(cell: str) -> float | None:
     value = float(cell) if NUMBER.fullmatch(cell) else math.nan
-    return value if math.isfinite(value) else None
+    return value if abs(value) <= LARGEST_SCORE else None
 
 
 def _class_name(cell: str) -> str | None:

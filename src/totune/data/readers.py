@@ -286,7 +286,9 @@ def _read_array(lines: Sequence[str], path: Path) -> SourceTable:
 def _parse(text: str, source: str, first: int) -> Any:
     """The value of a JSON text that begins on line `first`."""
     try:
-        return json.loads(text)
+        found = json.loads(text)
+        # Half of a surrogate pair, which only an escape can write, is no character.
+        return _whole(found) if r"\ud" in text or r"\uD" in text else found
     except json.JSONDecodeError as error:
         line = first + error.lineno - 1
         reason = f"{error.msg} (column {error.colno:,})"
@@ -296,6 +298,17 @@ def _parse(text: str, source: str, first: int) -> Any:
         f"{source} line {line:,} is not JSON: {reason}. Each line should be an object such as "
         f"{_JSON}."
     )
+
+
+def _whole(value: Any) -> Any:
+    """The same with � in place of halves of surrogate pairs."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, dict):
+        return {_whole(name): _whole(item) for name, item in value.items()}
+    return value
 
 
 def _as_object(value: Any, place: str) -> Mapping[str, Any]:

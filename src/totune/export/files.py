@@ -13,10 +13,20 @@ from safetensors import SafetensorError
 
 from totune._version import __version__
 from totune.data.audit import SeenTexts
-from totune.data.examples import Examples
+from totune.data.examples import Columns, Examples
 from totune.errors import ConfigError, ModelError
-from totune.io import write_json
+from totune.io import (
+    check_files,
+    file_hash,
+    read_checked_json,
+    replacing,
+    settle,
+    sweep,
+    write_checked_json,
+    write_json,
+)
 from totune.outputs import check_output_folder, has_mark
+from totune.registry import build
 from totune.tasks.base import Task, task_from_json
 
 if TYPE_CHECKING:
@@ -40,7 +50,10 @@ _PARTS = (
 _UNFINISHED = "model.*.tmp"
 
 # What reading a folder with a file cut short, swapped or edited by hand can raise.
-_DAMAGE = (ValueError, TypeError, KeyError, SafetensorError, RuntimeError, OSError, ConfigError)
+_DAMAGE = (
+    *(ValueError, TypeError, KeyError, AttributeError, RuntimeError, OSError),
+    *(SafetensorError, ConfigError),
+)
 
 
 def check_model_folder(folder: Path, setting: str | None = "out") -> None:
@@ -81,6 +94,7 @@ def replaced_model(folder: Path) -> Iterator[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for left in folder.glob(_UNFINISHED):  # by a process that was killed
         shutil.rmtree(left)
+    sweep(folder)
     if not (folder / DESCRIPTION).is_file():
         describe_nothing(folder)
     prefix, suffix = _UNFINISHED.split("*")
@@ -121,15 +135,20 @@ def is_model(folder: Path) -> bool:
 
 
 def describe(folder: Path, task: Task, facts: Mapping[str, Any]) -> None:
-    """Writes `totune.json`, which stands for a whole folder and so is written last."""
-    write_json(folder / DESCRIPTION, {"totune": __version__, "task": task.to_json(), **facts})
+    """Writes `totune.json`, which stands for a whole folder and so is written last.
+
+    Its `files` are the hashes of all others, by which damage is found when they are read.
+    """
+    files = settle(folder)
+    about = {"totune": __version__, "task": task.to_json(), **facts, "files": files}
+    write_checked_json(folder / DESCRIPTION, about)
 
 
 def read_description(folder: Path) -> tuple[Task, dict[str, Any]]:
     """What `describe` wrote.
 
     Raises:
-        ModelError: if the folder is no model's.
+        ModelError: if the folder is no model's, or a file of it is not what was written.
     """
     if not (folder / DESCRIPTION).is_file():
         raise ModelError(
@@ -137,7 +156,16 @@ def read_description(folder: Path) -> tuple[Task, dict[str, Any]]:
             "that 'totune train' made, or the 'best' folder of a study."
         )
     with refusing_damage(folder):
-        about = read_json(folder, DESCRIPTION)
+        try:
+            about = read_checked_json(folder / DESCRIPTION)
+        except ValueError as error:
+            raise ValueError(f"{DESCRIPTION}: {error}") from None
+        for name in ("task", "files", "columns", "framing"):
+            if not isinstance(about.get(name, {}), dict):
+                raise ValueError(f"{name} in {DESCRIPTION} is no JSON object")
+        check_files(folder, about.get("files", {}))
+        if "columns" in about:
+            build(Columns, about["columns"], "columns")
         return task_from_json(about["task"]), about
 
 
@@ -182,7 +210,11 @@ def read_weights(folder: Path, name: str) -> dict[str, "Tensor"]:
 
 def write_seen(train: Examples, folder: Path) -> None:
     """Writes hashes of the texts that a model was trained on, beside it."""
-    np.save(folder / SEEN, SeenTexts.of(train).hashes)
+    with replacing(folder / SEEN) as temporary, temporary.open("wb") as file:
+        np.save(file, SeenTexts.of(train).hashes)
+    about = read_checked_json(folder / DESCRIPTION)
+    about["files"] = {**about["files"], SEEN: file_hash(folder / SEEN)}
+    write_checked_json(folder / DESCRIPTION, about)
 
 
 def read_seen(folder: Path) -> SeenTexts | None:

@@ -14,7 +14,7 @@ def parse_size(text: str) -> int:
     Raises:
         ConfigError: when `text` is not a size.
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", text.strip().lower())
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d+)?)\s*([kmgt]?)(i?)b?", text.strip().lower())
     if not match or (match[3] and not match[2]):
         raise ConfigError(f"{text!r} is not a size; write one like 500MB, 20GB or 1.5GiB.")
     unit = math.pow(1024 if match[3] else 1000, _POWERS.index(match[2]))

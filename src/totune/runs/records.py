@@ -52,6 +52,8 @@ class RunRecord:
         error: the message of a failed run, or None.
         predictions: name of the npz file beside the record with arrays `targets`, `predictions`
             (class indices or scores) and `scores` (class probabilities [N, C]; classification).
+        files: SHA-256 of predictions and weights, by path beside the record; empty of an
+            earlier version.
     """
 
     fingerprint: str
@@ -70,6 +72,7 @@ class RunRecord:
     degenerate: str | None = None
     error: str | None = None
     finished_at: str = ""
+    files: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -27,6 +27,7 @@ from totune.runs.store import Store
 from totune.strategies.base import Strategy
 from totune.strategies.coverage import trained_names
 from totune.strategies.phases import Phase
+from totune.text import hide_secrets
 from totune.training.history import History
 from totune.training.inputs import Split, open_source, predict
 from totune.training.trainer import Trainer
@@ -97,13 +98,13 @@ class Run:
         record, arrays = _score(self.config, context, result, constant)
         if context.devices.is_main:
             result.save_weights(store.weights(self.fingerprint))
-            store.save(record, arrays)
+            record = store.save(record, arrays)
         context.callback.on_run_end(record)
         return record
 
     def fail(self, error: str, context: Context, store: Store) -> RunRecord:
         """Stores and gives the record of a run that failed, with the reason."""
-        record = _record(self.config, context, status="failed", error=error)
+        record = _record(self.config, context, status="failed", error=hide_secrets(error))
         if context.devices.is_main:
             store.save(record, {})
         context.callback.on_run_end(record)

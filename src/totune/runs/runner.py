@@ -75,6 +75,8 @@ class Runner:
             The records of all runs that are finished or have failed, in the order of `runs`.
         """
         found = self._finished(runs)
+        if self.context.devices.is_main:
+            self.store.sweep(found)
         self.context.devices.wait()  # all have read before anyone writes
         jobs = [
             RunJob(f"run {number}/{len(runs)}: {run.label}, seed {run.seed}", run)
@@ -127,7 +129,7 @@ class Runner:
             for record in records
             if record is not None
             and record.status == "finished"
-            and not (self.keep_all and not self.store.weights(record.fingerprint).exists())
+            and not (self.keep_all and not self.store.has_weights(record, warn))
         }
 
     def _after_record(self, records: list[RunRecord], on_record: Report) -> None:

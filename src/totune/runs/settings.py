@@ -20,6 +20,7 @@ from totune.registry import DeclaredSettings, out_of_range, setting
 if TYPE_CHECKING:
     from totune.runs.config import Candidate
 
+MOST_SEEDS = 10_000
 _TUNING = (
     *("feature-extraction", "last-2", "gradual-unfreezing", "stack-and-finetune"),
     *("fine-tuning", "adapters", "lora"),
@@ -256,16 +257,17 @@ class Settings(DeclaredSettings):
     def contradictions(self) -> list[str]:
         faults = []
         if not self._has_seeds():
-            faults.append(
-                out_of_range("seeds", self.seeds, "at least one, none negative, none twice")
-            )
+            sane = f"at least one, at most {MOST_SEEDS:,}, none negative, none twice"
+            faults.append(out_of_range("seeds", self.seeds, sane))
         if self.strategies is not None and not self.strategies:
             faults.append(out_of_range("strategies", self.strategies, "at least one name"))
         return faults + self._search_faults() + self._race_faults() + self._executor_faults()
 
     def _has_seeds(self) -> bool:
+        if isinstance(self.seeds, int) and self.seeds > MOST_SEEDS:
+            return False  # their list alone would take all memory
         seeds = self.seed_list
-        return bool(seeds) and min(seeds) >= 0 and len(set(seeds)) == len(seeds)
+        return 0 < len(seeds) <= MOST_SEEDS and min(seeds) >= 0 and len(set(seeds)) == len(seeds)
 
     def _search_faults(self) -> list[str]:
         faults = []
@@ -281,14 +283,14 @@ class Settings(DeclaredSettings):
         faults = []
         if self.race_fraction is not None and not self.race:
             faults.append("race_fraction is of no use without a race: add `race=True`.")
-        if self.race and len(self.seed_list) < 2:
+        if self.race and self._has_seeds() and len(self.seed_list) < 2:
             faults.append("A race needs at least 2 seeds: add `seeds=5`.")
         return faults
 
     def _executor_faults(self) -> list[str]:
         faults = []
         spread = self.executor == "ray" or self.jobs > 1
-        if spread and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if spread and os.environ.get("WORLD_SIZE", "1") not in ("", "0", "1"):
             faults.append(
                 "A launcher has started several processes, which share each run: leave out `jobs` "
                 "and `executor`, which give each run to one process, or the launcher."

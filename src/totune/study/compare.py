@@ -71,7 +71,7 @@ def compare(
     runs, left_out = fitting_runs(candidates, chosen, context)
     tokenize_splits(runs, context)
     info = describe(runs, chosen, context, command)
-    check_same_study(store, info)
+    check_same_study(store, info, context.progress)
     if context.devices.is_main and not is_study(store.folder):
         store.save_info(info)  # marks the folder, before a search writes to it
     add_callbacks(callbacks, chosen.track, store.folder, context)
@@ -156,11 +156,19 @@ def fitting_runs(
     return runs, []
 
 
-def check_same_study(store: Store, info: StudyInfo) -> None:
-    """A folder holds one study; other data or another encoder belong in another folder."""
+def check_same_study(store: Store, info: StudyInfo, progress: Progress) -> None:
+    """A folder holds one study; other data or another encoder belong in another folder.
+
+    A damaged description says nothing of that, and is written again: runs are known by what their
+    numbers depend on, so those of another study are not taken for this one's.
+    """
     if not (store.folder / "study.json").is_file():
         return
-    old = store.info()
+    try:
+        old = store.info()
+    except ConfigError as error:
+        progress.warn(str(error))
+        return
     others = []
     if old.data.get("digest") != info.data["digest"]:
         others.append(f"other data ({old.name})")

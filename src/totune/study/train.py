@@ -16,7 +16,7 @@ from totune.runs.run import configure
 from totune.runs.runner import Runner, check_plans, tokenize_splits
 from totune.runs.settings import Settings
 from totune.runs.store import Store
-from totune.study.best import save_run
+from totune.study.best import save_run, with_weights
 from totune.study.compare import add_callbacks, say_positive
 from totune.tracking import check_trackers
 
@@ -64,9 +64,11 @@ def train(
     [run] = configure(candidates, [seed], context)
     tokenize_splits([run], context)
     check_plans([run], context)
-    [record] = Runner(context, store).execute([run])
+    runner = Runner(context, store)
+    [record] = runner.execute([run])
     if record.status == "failed":
         raise RunError(f"The run failed: {record.error}")
+    record = with_weights(run, record, runner)
     if context.devices.is_main:
         save_run(folder, run, record, context, store)
     context.devices.wait()

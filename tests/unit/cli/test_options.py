@@ -26,6 +26,7 @@ from totune.cli.options import (
 )
 from totune.errors import ConfigError, DataError
 from totune.extraction.settings import ExtractionSettings
+from totune.features.sizes import parse_size
 from totune.pretraining.settings import PretrainingSettings
 from totune.registry import DeclaredSettings, build
 from totune.runs.settings import Settings
@@ -191,7 +192,7 @@ def test_seeds_are_a_number_or_a_list(text: str, seeds: int | list[int]):
     assert parse_seeds(text) == seeds
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "1,,2", "1.5"])
+@pytest.mark.parametrize("text", ["", "x", "-1", "1,,2", "1.5", "9" * 5000])
 def test_what_are_no_seeds(text: str):
     with pytest.raises(ConfigError, match="neither a number of seeds nor a list"):
         parse_seeds(text)
@@ -224,6 +225,20 @@ def test_assignments_are_json_or_text():
         "x": "a=b",
         "y": "",
     }
+
+
+def test_a_value_that_is_nested_too_deeply_is_no_value():
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        parse_assignments(["x=" + "[" * 100_000])
+
+
+def test_numbers_beyond_all_use_are_refused():
+    for arguments in (["cache", "prune", "--older-than", "inf"],):
+        assert CliRunner().invoke(app, arguments).exit_code == 2
+    with pytest.raises(ConfigError, match="is not a size"):
+        parse_size("9" * 400)
+    with pytest.raises(ConfigError, match=r"seeds=1000000000 is out of range.*at most 10,000"):
+        Settings(seeds=1_000_000_000).check()
 
 
 def test_every_wrong_assignment_is_reported():
