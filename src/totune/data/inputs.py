@@ -11,12 +11,18 @@ from totune.data.columns import as_named, require
 from totune.data.examples import Columns, Examples, Label
 from totune.data.extraction import clean_text, read_labels
 from totune.data.files import missing_file, read_lines, table_suffix
+from totune.data.memory import MemoryTable, is_table, memory_table
 from totune.data.readers import read_table
 from totune.data.sst import is_trees
 from totune.data.tables import Cell, SourceTable
 from totune.data.tagging.columns import NamedColumns
 from totune.data.tagging.schemes import Scheme
-from totune.data.tagging.sentences import refuse_ragged, sentences, sentences_of_file
+from totune.data.tagging.sentences import (
+    refuse_ragged,
+    sentences,
+    sentences_of_file,
+    sentences_of_table,
+)
 from totune.errors import DataError
 from totune.text import counted, listed
 
@@ -26,7 +32,7 @@ _LONGEST = 80  # characters of a value that a message shows
 
 
 def read_inputs(
-    inputs: str | Path | Sequence[str] | Sequence[tuple[str, str]] | Sequence[Sequence[str]],
+    inputs: str | Path | MemoryTable,
     columns: Columns,
     *,
     named: NamedColumns | None = None,
@@ -43,13 +49,15 @@ def read_inputs(
             sentences are read. For tagging: lists of words, or sentences, which are split at white
             space alone (punctuation is not set apart); or a file: CoNLL columns with or without
             tags, a table with word lists, or a .txt file with one sentence per line (or one word,
-            with blank lines between sentences).
+            with blank lines between sentences); or a table in memory (a data frame, an Arrow table,
+            a `datasets.Dataset`, a list of records, a dict of columns).
         columns: the columns the model was trained on.
         named: columns that are others in this file, by "text", "pair" and "label": their names, or
             their numbers counted from 1.
         encoding: of a text file; UTF-8 if not named.
         tag_scheme: what the model was trained on; tags of another scheme are converted to it.
-        labelled: whether rows of a table that have no label are left out; not for tagging.
+        labelled: whether rows of a table that have no label are left out (not for tagging), and
+            (texts, labels) are read.
 
     Returns:
         The examples; empty texts stay. Labels are None unless every row has one.
@@ -57,12 +65,21 @@ def read_inputs(
     Raises:
         DataError: a file cannot be read, lacks a column, or has malformed rows.
     """
+    named = {option: column for option, column in (named or {}).items() if column is not None}
+    if is_table(inputs) or (labelled and isinstance(inputs, tuple)):
+        table = memory_table(inputs)
+        if isinstance(inputs, tuple):
+            text, *pair, label = table.columns
+            columns = replace(columns, text=text, pair=next(iter(pair), None), label=label)
+        if columns.task == "tagging":
+            return sentences_of_table(table, columns, named, tag_scheme)
+        return _from_table(table, columns, named, labelled)
     if not isinstance(inputs, str | Path):
-        return sentences(inputs) if columns.task == "tagging" else _from_texts(inputs, columns)
+        rows: Any = inputs
+        return sentences(rows) if columns.task == "tagging" else _from_texts(rows, columns)
     path = Path(inputs).expanduser()
     if not path.exists():
         raise DataError(f"{missing_file(path)} Texts themselves are given as a list.")
-    named = {option: column for option, column in (named or {}).items() if column is not None}
     if columns.task == "tagging":
         return sentences_of_file(path, columns, named, encoding, tag_scheme)
     if table_suffix(path.name) == ".txt":
@@ -84,9 +101,10 @@ def read_texts(
     """Texts that a program has in memory, one example for each, in their order.
 
     Args:
-        texts: one, or any number of them: a list, an array, a column of a data frame.
+        texts: one, or any number of them: a list, an array, a column of a data frame; or a whole
+            frame, or another table in memory, that has the columns of training.
         pairs: the second texts, likewise; if None and `columns` has pairs, `texts` are tuples.
-        columns: whether there are pairs, and whether words are tagged.
+        columns: of a table; whether there are pairs, and whether words are tagged.
 
     Raises:
         DataError: these are no texts, or a text is missing.
@@ -94,6 +112,8 @@ def read_texts(
     if isinstance(texts, str):
         rows: list[Any] = [texts] if pairs is None else [(texts, pairs)]
         return read_inputs(rows, columns)
+    if pairs is None and is_table(texts):
+        return read_inputs(texts, columns)
     rows = _items(texts, "texts")
     if pairs is not None:
         seconds = _items(pairs, "pairs")

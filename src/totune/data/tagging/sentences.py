@@ -188,7 +188,16 @@ def sentences_of_file(
     Raises:
         DataError: a file cannot be read, lacks a column, or has malformed rows.
     """
-    table = _table(path, columns, encoding)
+    return sentences_of_table(_table(path, columns, encoding), columns, named, target)
+
+
+def sentences_of_table(
+    table: SourceTable, columns: Columns, named: NamedColumns, target: Scheme
+) -> Examples:
+    """Examples of a table with word lists, or with words split at white space.
+
+    Takes and raises the same as `sentences_of_file`.
+    """
     refuse_ragged(table)
     columns = as_named(table, columns, named)
     cells = table.columns[_column(table, columns)]
