@@ -13,13 +13,25 @@ the checks, the option of the command line and the table in `docs/reference.md`.
 import dataclasses
 import difflib
 import importlib
+import inspect
 import operator
 import pkgutil
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -40,6 +52,28 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
         match = next(n for n in known if n.lower() == near[0])
         hint = f"Did you mean {match!r}? "
     return f"{hint}Known: {', '.join(known)}."
+
+
+class Member:
+    """Base of what Python may give as an object: it remembers which of its options were given.
+
+    An option that nobody gave may follow from data and encoder, even where somebody else gives the
+    same value.
+    """
+
+    name: ClassVar[str]
+    _given: frozenset[str]
+
+    def __new__(cls, *values: Any, **options: Any) -> Self:
+        made = super().__new__(cls)
+        given = frozenset([*option_names(cls)[: len(values)], *options])
+        object.__setattr__(made, "_given", given)
+        return made
+
+
+def given_options(member: Member) -> dict[str, Any]:
+    """The options that a member was made with, as plain data."""
+    return {name: value for name, value in options_of(member).items() if name in member._given}
 
 
 class Registry(Generic[T]):
@@ -89,7 +123,10 @@ class Registry(Generic[T]):
         if name not in self._members and short and f"{short[1]}-k" in self._members:
             name = f"{short[1]}-k"
             chosen.setdefault("k", int(short[2]))
-        return build(self.get(name), chosen, f"{self.noun} {name}")
+        made = build(self.get(name), chosen, f"{self.noun} {name}")
+        if isinstance(made, Member):  # checking an option may have made it without `__new__`
+            object.__setattr__(made, "_given", frozenset(chosen))
+        return made
 
     def _load(self) -> None:
         if self._loaded:
@@ -193,6 +230,44 @@ def same_setting(settings: type, name: str, **changes: Any) -> Any:
     return dataclasses.field(
         default=changes.pop("default", declared.default), metadata={**declared.metadata, **changes}
     )
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def takes_settings(settings: type, *left_out: str) -> Callable[[F], F]:
+    """Has `help` and notebooks show the settings that a function's `**settings` takes.
+
+    The signature gets a keyword for each, with type and default; the docstring what each is.
+
+    Args:
+        settings: a dataclass of `DeclaredSettings`.
+        left_out: names of those that the function does not take.
+    """
+
+    def extend(function: F) -> F:
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        fields = [f for f in dataclasses.fields(settings) if f.name not in left_out]
+        keywords = [
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=_default_of(field)
+            )
+            for field in fields
+        ]
+        lines = "\n".join(f"        {f.name}: {f.metadata['description']}" for f in fields)
+        text = re.sub(r" +\*\*settings:.*", lambda _: lines, function.__doc__ or "")
+        function.__signature__ = signature.replace(parameters=[*own, *keywords])  # type: ignore[attr-defined]
+        function.__doc__ = text
+        return function
+
+    return extend
+
+
+def _default_of(field: "dataclasses.Field[Any]") -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
 
 
 class DeclaredSettings:

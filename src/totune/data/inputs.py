@@ -113,7 +113,8 @@ def read_texts(
         rows: list[Any] = [texts] if pairs is None else [(texts, pairs)]
         return read_inputs(rows, columns)
     if pairs is None and is_table(texts):
-        return read_inputs(texts, columns)
+        table: Any = texts
+        return read_inputs(table, columns)
     rows = _items(texts, "texts")
     if pairs is not None:
         seconds = _items(pairs, "pairs")

@@ -89,8 +89,9 @@ def memory_name(data: Any) -> str:
 
 
 def _name(data: Any) -> str:
-    names = {list: "list of records", tuple: "(texts, labels)", dict: "dict of columns"}
-    return names.get(type(data), type(data).__name__)
+    kind = type(data).__name__
+    names = {"list": "list of records", "tuple": "texts and labels", "dict": "dict of columns"}
+    return names.get(kind, kind)
 
 
 def _read(data: Any, source: str) -> SourceTable:

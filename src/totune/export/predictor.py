@@ -12,6 +12,7 @@ from totune.data.audit import SeenTexts, name_classes
 from totune.data.examples import Columns, Examples, Label, TaskName, classes_of
 from totune.data.inputs import Text, read_inputs, read_texts
 from totune.data.memory import MemoryTable
+from totune.data.tagging.schemes import Scheme
 from totune.errors import DataError
 from totune.registry import build
 from totune.tasks.base import Task
@@ -183,7 +184,7 @@ class Predictor:
 
     def _labelled(self, data: MemoryTable | str | Path) -> Examples:
         """The rows of a file or of data in memory that have a label."""
-        scheme = getattr(self.task, "scheme", None) or "iob2"
+        scheme: Scheme = getattr(self.task, "scheme", None) or "iob2"
         return read_inputs(data, self.columns, tag_scheme=scheme, labelled=True)
 
 

@@ -29,6 +29,14 @@ DEFAULT_PAIR_STRATEGIES = ("tf-idf", "sentence-embedding", *_TUNING)
 DEFAULT_TAGGING_STRATEGIES = ("most-frequent-tag", *_TUNING)
 
 DATA, TRAINING, STUDY, MACHINE = "Data", "Training", "Study", "Machine"
+# What one run has no use for: settings of `compare` alone.
+OF_STUDIES = frozenset(
+    {
+        *("strategies", "seeds", "budget", "race", "race_fraction", "search_trials"),
+        *("search_seconds", "search_storage", "keep_weights", "tolerance", "jobs", "executor"),
+        *("address", "cpus_per_run", "gpus_per_run"),
+    }
+)
 
 
 @dataclass(frozen=True)
