@@ -25,6 +25,10 @@ from totune.errors import DataError as DataError
 from totune.errors import ModelError as ModelError
 from totune.errors import RunError as RunError
 from totune.errors import TotuneError as TotuneError
+from totune.estimators import TotuneClassifier as TotuneClassifier
+from totune.estimators import TotuneFeatures as TotuneFeatures
+from totune.estimators import TotuneRegressor as TotuneRegressor
+from totune.estimators import TotuneTagger as TotuneTagger
 from totune.heads.base import HEADS as HEADS
 from totune.heads.base import Head as Head
 from totune.heads.base import HeadModule as HeadModule

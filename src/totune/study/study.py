@@ -107,7 +107,7 @@ class Study:
         try:
             import pandas
         except ImportError:
-            raise ConfigError("to_pandas needs pandas: pip install pandas.") from None
+            raise ConfigError("to_pandas needs pandas: pip install 'totune[pandas]'.") from None
         arrays = self._predictions if per == "prediction" else {}
         return pandas.DataFrame(rows_of(per, self.info, self.records, arrays))
 
