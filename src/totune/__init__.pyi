@@ -32,6 +32,7 @@ from totune.estimators import TotuneTagger as TotuneTagger
 from totune.heads.base import HEADS as HEADS
 from totune.heads.base import Head as Head
 from totune.heads.base import HeadModule as HeadModule
+from totune.heads.base import InputKind as InputKind
 from totune.heads.base import States as States
 from totune.heads.bcn import Bcn as Bcn
 from totune.heads.bilstm import Bilstm as Bilstm

@@ -124,7 +124,7 @@ class TextEstimator(BaseEstimator):  # type: ignore[misc]
             type(self).__name__,
             Remarks(),
         )
-        data = {name: _as_data(part) for name, part in parts.items()}
+        data: dict[str, Any] = {name: _as_data(part) for name, part in parts.items()}
         place = folder / "model"
         self.model_: Predictor = train(
             data, self.strategy, out=place, seed=self.random_state, **self._settings(examples)

@@ -3,7 +3,9 @@
 A plug-in folder is a package whose `base.py` owns a `Registry`; a member is one module beside it
 that decorates its class. Members are frozen dataclasses (or take plain keyword options), so their
 fields are their configuration. A folder's modules are imported on the first look-up: a new file is
-a new member, with no list to edit.
+a new member, with no list to edit. So are members that other packages have: those that they name
+as entry points of a group called like the folder (`totune.heads`), and whatever a program that
+imports them registers.
 
 The settings of a study, an extraction and a pretraining are frozen dataclasses too, derived from
 `DeclaredSettings`. Each of their fields is declared once, by `setting`: from the declaration come
@@ -21,6 +23,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import (
+    TYPE_CHECKING,
     Any,
     ClassVar,
     Generic,
@@ -34,6 +37,9 @@ from typing import (
 )
 
 from pydantic import TypeAdapter, ValidationError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 from totune.errors import ConfigError
 
@@ -94,8 +100,12 @@ class Registry(Generic[T]):
         """Class decorator that adds a member under `name`."""
 
         def add(member: type[C]) -> type[C]:
-            if name in self._members:
-                raise ValueError(f"two {self.noun} members are called {name!r}")
+            known = self._members.get(name)
+            if known is not None and _place(known) != _place(member):  # a notebook's cell, run anew
+                raise ConfigError(
+                    f"Two {self.noun} members are called {name!r}, of {known.__module__} and of "
+                    f"{member.__module__}; give one another name."
+                )
             self._members[name] = member  # type: ignore[assignment]
             member.name = name  # type: ignore[attr-defined]
             return member
@@ -111,9 +121,16 @@ class Registry(Generic[T]):
         self._load()
         if name not in self._members:
             raise ConfigError(
-                f"There is no {self.noun} called {name!r}. {did_you_mean(name, self._members)}"
+                f"There is no {self.noun} called {name!r}. {did_you_mean(name, self._members)} One "
+                "of a plug-in is there once its package is installed, or its module imported "
+                "(totune --import MODULE)."
             )
         return self._members[name]
+
+    def outside(self) -> dict[str, type[T]]:
+        """Members that are not totune's own, as far as they were imported."""
+        own = f"{self.package}."
+        return {n: one for n, one in self._members.items() if not one.__module__.startswith(own)}
 
     def create(self, name: str, options: Mapping[str, Any] | None = None) -> T:
         """A member from its name and options; `last-2` is short for `last-k` with `k=2`."""
@@ -135,6 +152,43 @@ class Registry(Generic[T]):
         folder = importlib.import_module(self.package)
         for module in pkgutil.iter_modules(folder.__path__):
             importlib.import_module(f"{self.package}.{module.name}")
+        for entry in plug_ins(self.package):
+            self._load_plug_in(entry)
+
+    def _load_plug_in(self, entry: "EntryPoint") -> None:
+        try:
+            member = entry.load()
+        except Exception as error:  # whatever a module of others raises
+            self._loaded = False
+            package = entry.dist.name if entry.dist else "an installed package"
+            raise ConfigError(
+                f"The {self.noun} {entry.name!r} of the plug-in {package} cannot be imported from "
+                f"{entry.value}: {type(error).__name__}: {error}. Update the package, or uninstall "
+                f"it: pip uninstall {package}"
+            ) from None
+        if entry.name not in self._members:
+            self.register(entry.name)(member)
+
+
+def plug_ins(group: str) -> "list[EntryPoint]":
+    """What installed packages offer as members of a folder such as `totune.heads`."""
+    from importlib.metadata import entry_points  # takes a moment, and `import totune` must not
+
+    return sorted(entry_points(group=group), key=lambda entry: entry.name)
+
+
+def registry_of(package: str) -> "Registry[Any]":
+    """The registry that a plug-in folder's `base.py` owns.
+
+    Args:
+        package: the dotted name of the folder.
+    """
+    base = importlib.import_module(f"{package}.base")
+    return next(one for one in vars(base).values() if isinstance(one, Registry))
+
+
+def _place(member: type) -> tuple[str, str]:
+    return member.__module__, member.__qualname__
 
 
 def option_names(member: type) -> list[str]:
