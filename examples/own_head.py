@@ -43,7 +43,7 @@ class TwoLayersHead(totune.Head):
 if __name__ == "__main__":
     texts = [f"{how} film, number {n}" for n in range(60) for how in ("A joyful", "A dull")]
     data = (texts, ["good", "bad"] * 60)
-    options = {"num_train_epochs": 3}
+    chosen = [totune.FeatureExtraction(num_train_epochs=3)]
     study = totune.compare(
         data, strategies=chosen, head=TwoLayersHead(hidden=32), seeds=2, out="studies/own-head"
     )
