@@ -20,8 +20,8 @@ from totune.data.tagging.schemes import Scheme
 from totune.data.tagging.sentences import (
     refuse_ragged,
     sentences,
-    sentences_of_file,
     sentences_of_table,
+    table_of_sentences,
 )
 from totune.errors import DataError
 from totune.text import counted, listed
@@ -65,34 +65,80 @@ def read_inputs(
     Raises:
         DataError: a file cannot be read, lacks a column, or has malformed rows.
     """
-    named = {option: column for option, column in (named or {}).items() if column is not None}
-    if is_table(inputs) or (labelled and isinstance(inputs, tuple)):
-        table = memory_table(inputs)
-        if isinstance(inputs, tuple):
-            text, *pair, label = table.columns
-            columns = replace(columns, text=text, pair=next(iter(pair), None), label=label)
-        if columns.task == "tagging":
-            return sentences_of_table(table, columns, named, tag_scheme)
-        return _from_table(table, columns, named, labelled)
+    if is_table(inputs) or isinstance(inputs, str | Path) or (labelled and type(inputs) is tuple):
+        table = input_table(inputs, columns, named=named, encoding=encoding)
+        return read_rows(table, columns, named=named, tag_scheme=tag_scheme, labelled=labelled)
+    rows: Any = inputs
+    return sentences(rows) if columns.task == "tagging" else _from_texts(rows, columns)
+
+
+def input_table(
+    inputs: str | Path | MemoryTable,
+    columns: Columns,
+    *,
+    named: NamedColumns | None = None,
+    encoding: str | None = None,
+) -> SourceTable:
+    """The rows that `read_inputs` reads of a file or of a table in memory, with all their columns.
+
+    Args:
+        inputs: the file or the table; or (texts, labels), whose columns get the names of training.
+        columns: the columns the model was trained on.
+        named: as of `read_inputs`.
+        encoding: of a text file.
+
+    Raises:
+        DataError: a file cannot be read, or has malformed rows.
+    """
+    if isinstance(inputs, tuple):
+        given = memory_table(inputs)
+        names = [columns.text, *filter(None, [columns.pair]), columns.label or "label"]
+        return given.renamed(names[: len(given.columns) - 1] + names[-1:])
     if not isinstance(inputs, str | Path):
-        rows: Any = inputs
-        return sentences(rows) if columns.task == "tagging" else _from_texts(rows, columns)
+        return memory_table(inputs)
     path = Path(inputs).expanduser()
     if not path.exists():
         raise DataError(f"{missing_file(path)} Texts themselves are given as a list.")
     if columns.task == "tagging":
-        return sentences_of_file(path, columns, named, encoding, tag_scheme)
-    if table_suffix(path.name) == ".txt":
-        lines = list(read_lines(path, encoding))
-        if is_trees(lines):
-            sentences_alone = read_table(path, encoding).without_parts()
-            known = replace(columns, text="sentence")
-            return _from_table(sentences_alone, known, named, labelled)
-        if not named and not _is_table(lines, columns):
-            unlabelled = _from_lines(lines, path, columns)
-            return unlabelled.take([]) if labelled else unlabelled
-    table = read_table(path, encoding, headerless=_number(columns.text) is not None)
-    return _from_table(table, columns, named, labelled)
+        table = table_of_sentences(path, columns, encoding)
+    elif table_suffix(path.name) == ".txt":
+        table = _table_of_text(path, columns, named or {}, encoding)
+    else:
+        table = _table_as_in_training(path, columns, encoding)
+    refuse_ragged(table)
+    return table
+
+
+def _table_of_text(
+    path: Path, columns: Columns, named: NamedColumns, encoding: str | None
+) -> SourceTable:
+    """The table of a .txt file: sentiment trees, a text per line, or columns as in training."""
+    lines = list(read_lines(path, encoding))
+    if is_trees(lines):
+        trees = read_table(path, encoding).without_parts()
+        return trees.renamed([columns.text, *list(trees.columns)[1:]])
+    if any(named.values()) or _is_table(lines, columns):
+        return _table_as_in_training(path, columns, encoding)
+    return lines_table(lines, str(path), columns)
+
+
+def _table_as_in_training(path: Path, columns: Columns, encoding: str | None) -> SourceTable:
+    return read_table(path, encoding, headerless=_number(columns.text) is not None)
+
+
+def read_rows(
+    table: SourceTable,
+    columns: Columns,
+    *,
+    named: NamedColumns | None = None,
+    tag_scheme: Scheme = "iob2",
+    labelled: bool = False,
+) -> Examples:
+    """The examples of a table for a trained model; takes and raises the same as `read_inputs`."""
+    given = {option: column for option, column in (named or {}).items() if column is not None}
+    if columns.task == "tagging":
+        return sentences_of_table(table, columns, given, tag_scheme)
+    return _from_table(table, columns, given, labelled)
 
 
 def read_texts(
@@ -192,25 +238,33 @@ def _from_texts(texts: Sequence[object], columns: Columns) -> Examples:
     return _examples([row[0] for row in rows], seconds, range(len(rows)))
 
 
-def _from_lines(lines: Sequence[str], path: Path, columns: Columns) -> Examples:
+def lines_table(lines: Sequence[str], source: str, columns: Columns) -> SourceTable:
+    """Lines under the columns of training: each a text, or two with a tab between.
+
+    Raises:
+        DataError: a line is not of two texts, where training had pairs.
+    """
     numbers = range(1, len(lines) + 1)
     if columns.pair is None:
-        return _examples(lines, None, numbers)
+        return SourceTable(source, {columns.text: list(lines)}, numbers, "line")
     split = [line.split("\t") for line in lines]
     wrong = [at for at, parts in zip(numbers, split, strict=True) if len(parts) != 2]
     if wrong:
         raise DataError(
-            f"{path}: {counted(len(wrong), 'line')} not of two texts with one tab between "
+            f"{source}: {counted(len(wrong), 'line')} not of two texts with one tab between "
             f"({listed(wrong, 'line')}). The model was trained on pairs "
             f"({columns.text!r}, {columns.pair!r})."
         )
-    return _examples([parts[0] for parts in split], [parts[1] for parts in split], numbers)
+    cells: dict[str, list[Cell]] = {
+        columns.text: [parts[0] for parts in split],
+        columns.pair: [parts[1] for parts in split],
+    }
+    return SourceTable(source, cells, numbers, "line")
 
 
 def _from_table(
     table: SourceTable, columns: Columns, named: NamedColumns, labelled: bool
 ) -> Examples:
-    refuse_ragged(table)
     columns = as_named(table, columns, named)
     labels = _labels(table, columns)
     present = [at for at, label in enumerate(labels) if label is not None]
