@@ -51,7 +51,6 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
 app = typer.Typer(
     name="totune",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={

@@ -16,7 +16,7 @@ from totune.errors import DataError
 
 CONLL_SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".iobes")
 TABLE_SUFFIXES = (
-    *(".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet"),
+    *(".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx"),
     *CONLL_SUFFIXES,
 )
 PACKED_SUFFIXES = (".gz", ".xz", ".zip")

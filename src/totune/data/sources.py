@@ -18,7 +18,7 @@ from totune.data.examples import (
 )
 from totune.data.extraction import extract, has_labels
 from totune.data.files import TABLE_SUFFIXES, missing_file, table_stem, table_suffix
-from totune.data.hub import open_hub, read_example
+from totune.data.hub import open_hub, open_saved, read_example
 from totune.data.inputs import read_inputs
 from totune.data.memory import MemoryTable, memory_name, memory_splits, memory_table
 from totune.data.readers import read_table
@@ -33,7 +33,7 @@ __all__ = ["load_dataset", "read_inputs"]
 
 DataSource = str | Path | MemoryTable
 SplitTables = Mapping[SplitName, SourceTable]  # always with a train split
-_FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt")  # best first
+_FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".xlsx")  # best first
 
 
 def load_dataset(
@@ -51,7 +51,8 @@ def load_dataset(
     """Reads a labelled dataset, finds its columns and task, and makes the splits it lacks.
 
     Args:
-        source: a file; a folder with train, dev and test files; `hub:NAME[/CONFIG]`;
+        source: a file; a folder with train, dev and test files, or one that `save_to_disk` of the
+            library datasets wrote; `hub:NAME[/CONFIG]`;
             `example:NAME`; data in memory (a data frame, an Arrow table, a `datasets.Dataset`, a
             list of records, a dict of columns, or (texts, labels)); or a file, or data in memory,
             for each split (`{"train": ..., "test": ...}`), as a `datasets.DatasetDict` is.
@@ -190,6 +191,8 @@ def read_splits(
     path = Path(source).expanduser()
     if not path.exists():
         raise missing_file(path)
+    if any((path / name).is_file() for name in ("dataset_dict.json", "dataset_info.json")):
+        return path.resolve().name, read_splits(open_saved(path), encoding, remarks)[1]
     if path.is_dir():
         return path.resolve().name, _read_files(_files_of_folder(path, remarks), encoding)
     return path.name, {"train": read_table(path, encoding)}

@@ -130,6 +130,11 @@ def open_texts(
     if not len(sample):
         raise DataError(f"{sample.source} holds no rows.")
     columns = TextColumns(*find_texts(sample, text, pair), tuple(keep))
+    if columns.text not in sample.columns:
+        raise DataError(
+            f"`text` {columns.text!r}: rows are read one after the other, from one column of text. "
+            "Join the columns in the file first."
+        )
     _check(sample, columns)
     return TextRows(first, others, columns, encoding)
 

@@ -128,7 +128,8 @@ class Settings(DeclaredSettings):
     )
     text: str | None = setting(
         None,
-        "Column of the text: its name, or its number counted from 1. Detected if not named.",
+        "Column of the text: its name, or its number counted from 1; of several, which are joined, "
+        "with commas between (title,body). Detected if not named.",
         DATA,
         metavar="COLUMN",
     )

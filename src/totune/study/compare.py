@@ -53,7 +53,7 @@ def compare(
             splits of these.
         out: the study's folder. What is finished there already is not run again.
         callbacks: called at the beginning, every epoch and the end of every run.
-        progress: shows what goes on; silent by default.
+        progress: shows what goes on; if None, it is logged under the name `totune`.
         command: the command line, recorded in the study.
         **settings: of the study.
 

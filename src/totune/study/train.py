@@ -46,7 +46,7 @@ def train(
         out: the model's folder; an interrupted run continues from its last epoch.
         seed: for initialisation and data order.
         callbacks: called at the beginning, every epoch and the end of the run.
-        progress: shows what goes on; silent by default.
+        progress: shows what goes on; if None, it is logged under the name `totune`.
         **settings: of the study.
 
     Returns:

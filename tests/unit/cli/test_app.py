@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 import totune
 from totune.cli.app import app, main
@@ -178,3 +179,7 @@ def test_help_waits_for_nothing_heavy():
         check=True,
     )
     assert ended.stdout == "[]\n"
+
+
+def test_completion_can_be_installed() -> None:
+    assert "--install-completion" in CliRunner().invoke(app, ["--help"]).output
