@@ -30,7 +30,9 @@ class TrainKeywords(TypedDict, total=False):
     """
 
     text: str | None
-    """Column of the text: its name, or its number counted from 1. Detected if not named."""
+    """Column of the text: its name, or its number counted from 1; of several, which are joined,
+    with commas between (title,body). Detected if not named.
+    """
 
     pair: str | None
     """Column of the second text, for pairs: its name or its number."""
@@ -178,7 +180,9 @@ class ExtractionKeywords(TypedDict, total=False):
     """float32 or float16. Default: 'float32'."""
 
     text: str | None
-    """Column of the text: its name, or its number counted from 1. Detected if not named."""
+    """Column of the text: its name, or its number counted from 1; of several, which are joined,
+    with commas between (title,body). Detected if not named.
+    """
 
     pair: str | None
     """Column of the second text, for pairs: its name or its number."""

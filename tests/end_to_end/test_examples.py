@@ -65,8 +65,10 @@ def test_the_plug_in_is_installed_and_needed(
     chosen = ("--strategy", "feature-extraction", "--head", "max-mean", "--num-train-epochs", "2")
     files = ("--model", data / "encoder", "--out", tmp_path / "model")
     run(tmp_path, with_it, *totune, "train", data / "reviews.csv", *chosen, *files)
+    conforms = ("-m", "pytest", "-q", "-p", "no:cacheprovider", source / "test_max_mean.py")
+    assert "1 passed" in run(tmp_path, with_it, *conforms)
     use = (*totune, "predict", tmp_path / "model", data / "reviews.csv")
-    assert run(tmp_path, with_it, *use).startswith("prediction")
+    assert run(tmp_path, with_it, *use).startswith("text,label,prediction,")
     ended = subprocess.run(
         [sys.executable, *map(str, use)], env=here, capture_output=True, text=True, check=False
     )
