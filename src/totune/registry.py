@@ -72,7 +72,7 @@ class Member:
 
     def __new__(cls, *values: Any, **options: Any) -> Self:
         made = super().__new__(cls)
-        names = option_names(cls) if dataclasses.is_dataclass(cls) else []
+        names: list[str] = option_names(cls) if dataclasses.is_dataclass(cls) else []
         given = frozenset([*names[: len(values)], *options])
         object.__setattr__(made, "_given", given)
         return made

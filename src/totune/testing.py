@@ -74,7 +74,7 @@ def save_tiny_encoder(folder: Path, seed: int = 0) -> Path:
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
     special = {f"{name[1:-1].lower()}_token": name for name in _SPECIAL}
-    tokenizer = PreTrainedTokenizerFast(
+    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=backend, model_max_length=_MAX_LENGTH, **special
     )
     with quiet():
@@ -115,7 +115,7 @@ def _check_on(head: Head, wanted: InputKind, loaded: Loaded, folder: Path) -> No
 
     split = Split.labelled("train", units, task, examples.labels or ())
     batch, _ = open_source(split, model, None, -1).batch(every, torch.device("cpu"))
-    model.losses(model(batch), batch).sum().backward()
+    model.losses(model(batch), batch).sum().backward()  # type: ignore[no-untyped-call]
     for parameter_name, parameter in model.head.named_parameters():
         reached = parameter.grad is not None and bool(parameter.grad.abs().sum() > 0)
         assert reached, f"{name}: no gradient reaches {parameter_name}."
@@ -127,7 +127,8 @@ def _check_on(head: Head, wanted: InputKind, loaded: Loaded, folder: Path) -> No
             same = torch.allclose(alone, beside, atol=1e-4, rtol=1e-4)
             assert same, f"{name}: padding, or the rows beside it, change what row {row} gets."
         again = _model(head, task, loaded)(units.batch(every, sides=True))
-    assert torch.equal(again, outputs), f"{name}: the same seed gives other weights or outputs."
+    same = torch.allclose(again, outputs, atol=1e-5)  # kernels differ where gradients are kept
+    assert same, f"{name}: the same seed gives other weights or outputs."
     _check_saving(name, model, loaded, examples, encoding, folder)
 
 

@@ -133,7 +133,8 @@ def describe(folder: Path, task: Task, facts: Mapping[str, Any], *members: Membe
         facts: all else.
         members: the head or baseline that loading it needs; those of plug-ins are written down.
     """
-    needed = [plug_in for one in (task, *members) if (plug_in := plug_in_of(one))]
+    every: list[Task | Member] = [task, *members]
+    needed = [plug_in for one in every if (plug_in := plug_in_of(one))]
     described = {"totune": __version__, "task": task.to_json(), **facts}
     if needed:
         described["plug_ins"] = needed
