@@ -127,7 +127,8 @@ def _check_on(head: Head, wanted: InputKind, loaded: Loaded, folder: Path) -> No
             same = torch.allclose(alone, beside, atol=1e-4, rtol=1e-4)
             assert same, f"{name}: padding, or the rows beside it, change what row {row} gets."
         again = _model(head, task, loaded)(units.batch(every, sides=True))
-    same = torch.allclose(again, outputs, atol=1e-5)  # kernels differ where gradients are kept
+    # Kernels differ where gradients are kept.
+    same = torch.allclose(again, outputs, atol=1e-4, rtol=1e-4)
     assert same, f"{name}: the same seed gives other weights or outputs."
     _check_saving(name, model, loaded, examples, encoding, folder)
 

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import datasets
@@ -92,3 +93,16 @@ def test_several_columns_make_one_text(tmp_path: Path, named: str) -> None:
 def test_a_column_may_have_a_comma_in_its_name(tmp_path: Path) -> None:
     rows = [{"a,b": row["body"], "label": row["label"]} for row in ROWS]
     assert load_dataset(written(tmp_path / "a.json", rows), text="a,b").columns.text == "a,b"
+
+
+def test_the_likely_encoding_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("text,label\nЛюди,a\n".encode("cp1251"))
+    found = SimpleNamespace(best=lambda: SimpleNamespace(encoding="cp1251"))
+    module = SimpleNamespace(from_bytes=lambda content: found)
+    monkeypatch.setitem(sys.modules, "charset_normalizer", module)
+    with pytest.raises(DataError, match="`encoding='cp1251'`, which would read it as 'Люди"):
+        read_table(path)
+    monkeypatch.setitem(sys.modules, "charset_normalizer", None)
+    with pytest.raises(DataError, match="`encoding='windows-1252'`"):
+        read_table(path)
