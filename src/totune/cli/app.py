@@ -3,6 +3,7 @@
 0 done; 1 a run failed, or totune did; 2 wrong usage or input; 130 interrupted.
 """
 
+import importlib
 import os
 import sys
 import traceback
@@ -29,7 +30,7 @@ from totune.cli import list as list_command
 from totune.cli.analyze.app import app as analyze
 from totune.cli.interrupts import INTERRUPTED, interruptible
 from totune.cli.options import Command
-from totune.errors import TotuneError
+from totune.errors import ConfigError, TotuneError
 from totune.io import describe_fault, memory_ran_out
 from totune.text import hide_secrets
 
@@ -52,7 +53,6 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
 app = typer.Typer(
     name="totune",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={
@@ -94,6 +94,15 @@ def options(
         bool,
         typer.Option("--debug", help="Show tracebacks (as TOTUNE_DEBUG=1 does)."),
     ] = False,
+    import_module: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a module of yours first, whose heads, strategies and the like are then "
+            "there by name; repeatable, anywhere in the line.",
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -114,6 +123,32 @@ def main(arguments: list[str] | None = None) -> None:
     if os.environ.get("RANK", "0") != "0":  # of several processes of a launcher, the first answers
         _mute(sys.stdout)
     sys.exit(_run([one for one in arguments if one != "--debug"], debug))
+
+
+def _import_modules(arguments: list[str]) -> list[str]:
+    """Imports what `--import MODULE` names, wherever it stands; returns the other arguments.
+
+    Raises:
+        ConfigError: if a module cannot be imported.
+    """
+    left, given = [], iter(arguments)
+    for one in given:
+        option, _, module = one.partition("=")
+        if option != "--import":
+            left.append(one)
+            continue
+        module = module or next(given, "")
+        if os.getcwd() not in sys.path:  # which a console script does not look in
+            sys.path.append(os.getcwd())
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # whatever a module of others raises
+            reason = f"{type(error).__name__}: {error}"
+            raise ConfigError(
+                f"--import {module or 'MODULE'} cannot be imported: {reason}. Name a module that "
+                "is installed or lies in this folder, without .py."
+            ) from None
+    return left
 
 
 def _run(arguments: list[str], debug: bool) -> int:
@@ -155,7 +190,7 @@ def _memory(error: Exception) -> str:
 def _invoke(arguments: list[str]) -> int:
     try:
         with interruptible():
-            app(arguments, prog_name="totune")
+            app(_import_modules(arguments), prog_name="totune")
     except SystemExit as end:  # how the application always ends
         return end.code if isinstance(end.code, int) else int(bool(end.code))
     except KeyboardInterrupt:

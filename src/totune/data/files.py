@@ -16,7 +16,7 @@ from totune.errors import DataError
 
 CONLL_SUFFIXES = (".conll", ".bio", ".iob", ".iob2", ".iobes")
 TABLE_SUFFIXES = (
-    *(".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet"),
+    *(".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx"),
     *CONLL_SUFFIXES,
 )
 PACKED_SUFFIXES = (".gz", ".xz", ".zip")
@@ -232,13 +232,24 @@ def _undecodable(path: Path, encoding: str, error: UnicodeError) -> str:
             try:
                 line.decode(encoding)
             except UnicodeDecodeError as found:
-                at = found.start
-                guess = line[max(0, at - _AROUND) : at + _AROUND].decode("windows-1252", "replace")
+                at, likely = found.start, _likely_encoding(path)
+                guess = line[max(0, at - _AROUND) : at + _AROUND].decode(likely, "replace")
                 return (
                     f"{path} is not {name}: line {number:,} holds byte 0x{line[at]:02X} (byte "
                     f"{offset + at + 1:,} of the unpacked file). Name its encoding, for example "
-                    f"`encoding='windows-1252'`, which would read it as {guess.strip()!r}; or "
-                    "convert it, for example with iconv -f windows-1252 -t utf-8."
+                    f"`encoding={likely!r}`, which would read it as {guess.strip()!r}; or "
+                    f"convert it, for example with iconv -f {likely} -t utf-8."
                 )
             offset += len(line)
     return f"{path} is not {name} ({error}). Name its encoding, or convert it to UTF-8."
+
+
+def _likely_encoding(path: Path) -> str:
+    """The encoding that charset-normalizer finds likeliest for the first bytes, where installed."""
+    try:
+        from charset_normalizer import from_bytes
+    except ImportError:
+        return "windows-1252"
+    with unpacked(path) as file:
+        found = from_bytes(file.read(_HEAD)).best()
+    return "windows-1252" if found is None else str(found.encoding)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from totune.data.audit import audit
 from totune.data.columns import find_columns
@@ -18,8 +18,9 @@ from totune.data.examples import (
 )
 from totune.data.extraction import extract, has_labels
 from totune.data.files import TABLE_SUFFIXES, missing_file, table_stem, table_suffix
-from totune.data.hub import open_hub, read_example
+from totune.data.hub import open_hub, open_saved, read_example
 from totune.data.inputs import read_inputs
+from totune.data.memory import MemoryTable, memory_name, memory_splits, memory_table
 from totune.data.readers import read_table
 from totune.data.splits import complete, shrink
 from totune.data.tables import Remarks, SourceTable
@@ -30,9 +31,9 @@ from totune.registry import did_you_mean
 
 __all__ = ["load_dataset", "read_inputs"]
 
-DataSource = str | Path | Mapping[str, str | Path]
+DataSource = str | Path | MemoryTable
 SplitTables = Mapping[SplitName, SourceTable]  # always with a train split
-_FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt")  # best first
+_FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".xlsx")  # best first
 
 
 def load_dataset(
@@ -50,8 +51,11 @@ def load_dataset(
     """Reads a labelled dataset, finds its columns and task, and makes the splits it lacks.
 
     Args:
-        source: a file; a folder with train, dev and test files; `hub:NAME[/CONFIG]`;
-            `example:NAME`; or a file for each split (`{"train": ..., "test": ...}`).
+        source: a file; a folder with train, dev and test files, or one that `save_to_disk` of the
+            library datasets wrote; `hub:NAME[/CONFIG]`;
+            `example:NAME`; data in memory (a data frame, an Arrow table, a `datasets.Dataset`, a
+            list of records, a dict of columns, or (texts, labels)); or a file, or data in memory,
+            for each split (`{"train": ..., "test": ...}`), as a `datasets.DatasetDict` is.
         text: the column of the (first) text, or of the words that are tagged; detected if not
             named.
         pair: the column of the second text; detected only if `text` is not named either.
@@ -173,37 +177,56 @@ def read_splits(
     Raises:
         DataError: the source cannot be read, or has no train split.
     """
-    if isinstance(source, Mapping):
-        files = _named_files(source)
-        return files["train"].name, _read_files(files, encoding)
+    splits = memory_splits(source)
+    if splits is not None:
+        return _read_named(source, _named_splits(splits), encoding)
     if isinstance(source, str) and source.startswith("hub:"):
         reference = source.removeprefix("hub:")
         return reference, {split: rows.table() for split, rows in open_hub(reference).items()}
     if isinstance(source, str) and source.startswith("example:"):
         example = source.removeprefix("example:")
         return example, {"train": read_example(example)}
+    if not isinstance(source, str | Path):
+        return memory_name(source), {"train": memory_table(source)}
     path = Path(source).expanduser()
     if not path.exists():
         raise missing_file(path)
+    if any((path / name).is_file() for name in ("dataset_dict.json", "dataset_info.json")):
+        return path.resolve().name, read_splits(open_saved(path), encoding, remarks)[1]
     if path.is_dir():
         return path.resolve().name, _read_files(_files_of_folder(path, remarks), encoding)
     return path.name, {"train": read_table(path, encoding)}
 
 
-def _named_files(paths: Mapping[str, str | Path]) -> Mapping[SplitName, Path]:
-    """The files of `{"train": path, "dev": path, "test": path}`; dev and test may be missing."""
-    named: dict[SplitName, Path] = {}
-    for key, path in paths.items():
-        split = split_of(key)
+def _named_splits(given: Mapping[str, Any]) -> Mapping[SplitName, Any]:
+    """What `{"train": ..., "dev": ..., "test": ...}` holds; dev and test may be missing."""
+    named: dict[SplitName, Any] = {}
+    for key, rows in given.items():
+        split = split_of(str(key))
         if split is None:
             names = [alias for aliases in SPLIT_ALIASES.values() for alias in aliases]
             raise DataError(f"There is no split called {key!r}. {did_you_mean(key, names)}")
         if split in named:
-            raise DataError(f"Two files are named for the {split} split; give one.")
-        named[split] = Path(path)
+            raise DataError(f"Two sources are named for the {split} split; give one.")
+        named[split] = rows
     if "train" not in named:
-        raise DataError(f"A train file is needed; only {', '.join(named) or 'nothing'} was given.")
+        raise DataError(f"A train split is needed; only {', '.join(named) or 'nothing'} was given.")
     return named
+
+
+def _read_named(
+    source: Any, named: Mapping[SplitName, Any], encoding: str | None
+) -> tuple[str, SplitTables]:
+    """A name and the tables of splits that are files, or in memory."""
+    if all(isinstance(rows, str | Path) for rows in named.values()):
+        files = {split: Path(path) for split, path in named.items()}
+        return files["train"].name, _read_files(files, encoding)
+    return memory_name(source), {
+        split: read_table(Path(rows), encoding)
+        if isinstance(rows, str | Path)
+        else memory_table(rows, split)
+        for split, rows in named.items()
+    }
 
 
 def _files_of_folder(folder: Path, remarks: Remarks) -> Mapping[SplitName, Path]:

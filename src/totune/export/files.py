@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +28,7 @@ from totune.io import (
     write_json,
 )
 from totune.outputs import check_output_folder, has_mark
-from totune.registry import build
+from totune.registry import Member, build, registry_of
 from totune.tasks.base import Task, task_from_json
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ _PARTS = (
     *("spiece.model", "spm.model", "sentencepiece.bpe.model", "word_tokenizer.json"),
 )
 _UNFINISHED = "model.*.tmp"
+PLUG_IN_FOLDERS = ("totune.heads", "totune.baselines", "totune.tasks")
 
 # What reading a folder with a file cut short, swapped or edited by hand can raise.
 _DAMAGE = (
@@ -134,14 +137,54 @@ def is_model(folder: Path) -> bool:
     return has_mark(folder / DESCRIPTION, "totune", "kind")
 
 
-def describe(folder: Path, task: Task, facts: Mapping[str, Any]) -> None:
+def describe(folder: Path, task: Task, facts: Mapping[str, Any], *members: Member) -> None:
     """Writes `totune.json`, which stands for a whole folder and so is written last.
 
     Its `files` are the hashes of all others, by which damage is found when they are read.
+
+    Args:
+        folder: the model's.
+        task: its label space.
+        facts: all else.
+        members: the head or baseline that loading it needs; those of plug-ins are written down.
     """
-    files = settle(folder)
-    about = {"totune": __version__, "task": task.to_json(), **facts, "files": files}
-    write_checked_json(folder / DESCRIPTION, about)
+    every: list[Task | Member] = [task, *members]
+    needed = [plug_in for one in every if (plug_in := plug_in_of(one))]
+    about = {"totune": __version__, "task": task.to_json(), **facts}
+    if needed:
+        about["plug_ins"] = needed
+    write_checked_json(folder / DESCRIPTION, {**about, "files": settle(folder)})
+
+
+def plug_in_of(member: Task | Member) -> dict[str, str] | None:
+    """Where a member that is not totune's own was defined; None for our own."""
+    kind = type(member)
+    place = kind.__module__
+    if place.startswith("totune."):
+        return None
+    if place == "__main__":
+        place = Path(getattr(sys.modules["__main__"], "__file__", "a notebook")).stem
+    package = packages_distributions().get(place.partition(".")[0], [""])[0]
+    bases = {base.__module__ for base in kind.__mro__}
+    folder = next(name for name in PLUG_IN_FOLDERS if f"{name}.base" in bases)
+    return {"folder": folder, "name": member.name, "module": place, "package": package}
+
+
+def _check_plug_ins(folder: Path, about: Mapping[str, Any]) -> None:
+    """Makes sure that what a model needs of plug-ins is there; imports nothing that it names."""
+    for needed in about.get("plug_ins", ()):
+        if needed["folder"] not in PLUG_IN_FOLDERS:
+            raise ValueError(f"plug_ins in {DESCRIPTION} names the folder {needed['folder']!r}")
+        registry = registry_of(needed["folder"])
+        if needed["name"] in registry.names():
+            continue
+        package, module = needed["package"], needed["module"]
+        install = f"pip install {package}, or import" if package else "import"
+        raise ModelError(
+            f"{folder} needs the {registry.noun} {needed['name']!r} of the plug-in {module}, which "
+            f"is not imported; a model's folder runs no code by itself. Remedy: {install} "
+            f"{module} before the model is loaded (totune --import {module})."
+        )
 
 
 def read_description(folder: Path) -> tuple[Task, dict[str, Any]]:
@@ -166,6 +209,7 @@ def read_description(folder: Path) -> tuple[Task, dict[str, Any]]:
         check_files(folder, about.get("files", {}))
         if "columns" in about:
             build(Columns, about["columns"], "columns")
+        _check_plug_ins(folder, about)
         return task_from_json(about["task"]), about
 
 

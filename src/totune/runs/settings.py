@@ -30,6 +30,14 @@ DEFAULT_PAIR_STRATEGIES = ("tf-idf", "sentence-embedding", *_TUNING)
 DEFAULT_TAGGING_STRATEGIES = ("most-frequent-tag", *_TUNING)
 
 DATA, TRAINING, STUDY, MACHINE = "Data", "Training", "Study", "Machine"
+# What one run has no use for: settings of `compare` alone.
+OF_STUDIES = frozenset(
+    {
+        *("strategies", "seeds", "budget", "race", "race_fraction", "search_trials"),
+        *("search_seconds", "search_storage", "keep_weights", "tolerance", "jobs", "executor"),
+        *("address", "cpus_per_run", "gpus_per_run"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -121,7 +129,8 @@ class Settings(DeclaredSettings):
     )
     text: str | None = setting(
         None,
-        "Column of the text: its name, or its number counted from 1. Detected if not named.",
+        "Column of the text: its name, or its number counted from 1; of several, which are joined, "
+        "with commas between (title,body). Detected if not named.",
         DATA,
         metavar="COLUMN",
     )

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from totune.advice import Advice, Ensemble, StrategySummary, advise, find_ensembles
 from totune.analyses.findings import sections
-from totune.export import is_model
+from totune.errors import ConfigError
+from totune.export import Predictor, is_model, load_model
 from totune.outputs import check_reports
 from totune.racing.records import Race, read_race
 from totune.report.comparison import comparison_table
@@ -24,6 +25,10 @@ from totune.runs.records import RunRecord, StudyInfo
 from totune.runs.store import Store
 from totune.search.records import SearchRecord, applied, read_searches
 from totune.statistics import Summary
+from totune.study.views import RowKind, against, rows_of, study_html
+
+if TYPE_CHECKING:
+    import pandas
 
 BEST = "best"
 
@@ -87,6 +92,55 @@ class Study:
     def table(self) -> Table:
         """The main comparison as plain data."""
         return comparison_table(self.info, self.records, self.advice)
+
+    def to_pandas(self, per: RowKind = "run") -> "pandas.DataFrame":
+        """The records as a data frame.
+
+        Args:
+            per: what a row is: a "run" (scores, costs, options), an "epoch" of a run (metrics on
+                train and dev), or a "prediction" of a run for a test row (target, prediction and
+                class probabilities; `row` counts the test rows from 0).
+
+        Raises:
+            ConfigError: `per` is none of these, or pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ConfigError("to_pandas needs pandas: pip install 'totune[pandas]'.") from None
+        arrays = self._predictions if per == "prediction" else {}
+        return pandas.DataFrame(rows_of(per, self.info, self.records, arrays))
+
+    def compare_to(self, other: "Study | str | Path") -> Table:
+        """This study beside another: every strategy's scores, and their differences.
+
+        Args:
+            other: the other study, or its folder: of another encoder, other settings, other data.
+
+        Raises:
+            ConfigError: the folder holds no study.
+            DataError: the studies are of different tasks or metrics.
+        """
+        second = other if isinstance(other, Study) else Study(other)
+        return against(
+            (self.info, self.records, self._predictions),
+            (second.info, second.records, second._predictions),
+        )
+
+    def best_model(self) -> Predictor:
+        """The recommended model, loaded.
+
+        Raises:
+            ModelError: the study recommends none, or its folder is damaged.
+        """
+        return load_model(self.best)
+
+    def __repr__(self) -> str:
+        return f"Study({str(self.folder)!r}): {self.advice.headline}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the comparison and the answer."""
+        return str(study_html(self.table(), self.advice, str(self.folder)))
 
     def report(self) -> ReportPaths:
         """Writes `report.html` and `report.md` anew from the records.

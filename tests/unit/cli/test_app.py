@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import typer
 from rich.console import Console
+from typer.testing import CliRunner
 
 import totune
 from totune.cli.app import app, main
@@ -265,3 +266,7 @@ with interruptible():
     )
     assert (ended.returncode, ended.stdout) == (130, b"")
     assert ended.stderr == b"\nEnded at once. What had finished is kept.\n"
+
+
+def test_completion_can_be_installed() -> None:
+    assert "--install-completion" in CliRunner().invoke(app, ["--help"]).output

@@ -81,7 +81,7 @@ def test_an_empty_file_is_named(tmp_path: Path, name: str, content: bytes) -> No
 
 
 def test_an_unknown_format_lists_the_known_ones(tmp_path: Path) -> None:
-    path = tmp_path / "a.xlsx"
+    path = tmp_path / "a.docx"
     path.write_bytes(b"PK")
     with pytest.raises(DataError, match=r"no known format.*\.csv, \.tsv"):
         table_format(path)
