@@ -168,6 +168,14 @@ _SET = option(
     "Any other option, as NAME=VALUE, STRATEGY.NAME=VALUE or head.NAME=VALUE; repeatable.",
     metavar="NAME=VALUE",
 )
+_CANDIDATE = option(
+    "candidate",
+    list[str] | None,
+    "Study",
+    "Compare this: a strategy or baseline under a label of its own, with a head and options of its "
+    "own; repeatable, and added to those of --strategies.",
+    metavar="LABEL=STRATEGY[,head=HEAD][,NAME=VALUE...]",
+)
 _SEARCH = option(
     "search",
     str | None,
@@ -177,6 +185,7 @@ _SEARCH = option(
 )
 # Settings that a person types in another way.
 _GATHERED = {"options": [*MEMBER_OPTIONS, _SET], "search_trials": [_SEARCH]}
+_BESIDE = {"strategies": [_CANDIDATE]}  # options that say more of a setting
 
 
 def options_of(settings: type[DeclaredSettings]) -> list[inspect.Parameter]:
@@ -201,6 +210,7 @@ def options_of(settings: type[DeclaredSettings]) -> list[inspect.Parameter]:
             text += f" {_NOTATIONS[about['typed']]}"
         name = about["flag"] or field.name
         found.append(option(name, kind, about["panel"], text, default, about["metavar"]))
+        found += _BESIDE.get(field.name, [])
     return found
 
 
@@ -219,7 +229,7 @@ def _flag(name: str) -> str:
 
 STUDY_OPTIONS = options_of(Settings)
 _OF_SEVERAL_RUNS = {  # what one run has no use for
-    *("strategies", "seeds", "budget", "race", "race_fraction", "search", "search_storage"),
+    *("strategies", "candidate", "seeds", "budget", "race", "race_fraction", "search", "search_storage"),
     *("keep_weights", "tolerance", "jobs", "executor", "address", "cpus_per_run", "gpus_per_run"),
 }
 DATA_OPTIONS = [
@@ -252,6 +262,7 @@ def read_settings(
         ConfigError: with every value that cannot be read.
     """
     readers: dict[str, Callable[[Any], Any]] = {"set": parse_assignments, "search": parse_search}
+    readers["candidate"] = parse_candidates
     names = {}
     for field in dataclasses.fields(settings):  # type: ignore[arg-type]
         names[field.metadata["flag"] or field.name] = field.name
@@ -269,6 +280,8 @@ def read_settings(
             faults += error.faults
     if faults:
         raise ConfigError(faults)
+    if "candidate" in read:
+        read["strategies"] = [*read.get("strategies", []), *read.pop("candidate")]
     if "options" not in names.values():
         return read
     of_members = [one.name for one in MEMBER_OPTIONS if one.name in read]
@@ -350,11 +363,39 @@ def parse_assignments(pairs: Sequence[str]) -> dict[str, Any]:
     faults = [
         f"--set {pair!r} is not of the form NAME=VALUE."
         for pair in pairs
-        if not re.fullmatch(r"[\w.-]+=.*", pair, flags=re.DOTALL)
+        if not re.fullmatch(r"[^=]*[\w-]=.*", pair, flags=re.DOTALL)  # labels may hold spaces
     ]
     if faults:
         raise ConfigError(faults)
     return {name: _value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
+
+
+def parse_candidates(texts: Sequence[str]) -> list[dict[str, Any]]:
+    """`LABEL=STRATEGY[,head=HEAD][,NAME=VALUE...]` as mappings; values as in `parse_assignments`.
+
+    A comma separates options only before `NAME=`, so that a value may be a list.
+
+    Raises:
+        ConfigError: with every text that is not of this form.
+    """
+    found, faults = list[dict[str, Any]](), []
+    for text in texts:
+        label, _, rest = text.partition("=")
+        strategy, *options = re.split(r",(?=[^,=]+=)", rest)
+        pairs = [option.partition("=") for option in options]
+        if not label.strip() or not re.fullmatch(r"[\w.-]+", strategy.strip()):
+            faults.append(
+                f"--candidate {text!r} is not of the form LABEL=STRATEGY[,head=HEAD]"
+                "[,NAME=VALUE...], such as esim-frozen=feature-extraction,head=esim."
+            )
+            continue
+        given = {name.strip(): _value(value) for name, _, value in pairs}
+        head = {"head": given.pop("head")} if "head" in given else {}
+        member = {"strategy": strategy.strip(), "label": label.strip(), **head}
+        found.append({**member, "options": given})
+    if faults:
+        raise ConfigError(faults)
+    return found
 
 
 def _value(text: str) -> Any:

@@ -35,8 +35,9 @@ DATA, TRAINING, STUDY, MACHINE = "Data", "Training", "Study", "Machine"
 class Settings(DeclaredSettings):
     """Everything that can be chosen for a study; each field's declaration says what it is.
 
-    A member of `strategies` is a name, or a mapping {strategy, options, label}. Names in `options`
-    are `NAME`, `STRATEGY.NAME` or `head.NAME`. `train` and `reproduce` neither race nor search.
+    A member of `strategies` is a name, or a mapping {strategy, head, options, label}, so that one
+    strategy can stand there more than once. Names in `options` are `NAME`, `STRATEGY.NAME`,
+    `LABEL.NAME` or `head.NAME`, `LABEL.head.NAME` too. `train` neither races nor searches.
     """
 
     strategies: Sequence[str | Mapping[str, Any]] | None = setting(
@@ -146,7 +147,7 @@ class Settings(DeclaredSettings):
     head: str = setting("linear", "The task network on top.", TRAINING)
     options: Mapping[str, Any] = setting(
         {},
-        "Options of strategies and of the head, as NAME, STRATEGY.NAME or head.NAME.",
+        "Options of strategies and of the head, as NAME, STRATEGY.NAME, LABEL.NAME or head.NAME.",
         flag="set",
     )
     per_device_train_batch_size: int | None = setting(
@@ -247,8 +248,6 @@ class Settings(DeclaredSettings):
             check_candidates(found)
         except ConfigError as error:
             faults += error.faults
-        except TypeError as error:
-            faults.append(f"a member of strategies is not {{strategy, options, label}}: {error}.")
         if faults:
             raise ConfigError(faults)
         return found

@@ -121,5 +121,10 @@ def test_an_option_of_a_wrong_type_or_range_is_told_for_every_member() -> None:
 
 
 def test_a_member_that_is_no_member_is_told() -> None:
-    (fault,) = faults(strategies=[{"name": "last-2"}])
-    assert "{strategy, options, label}" in fault
+    told = " ".join(faults(strategies=[{"name": "last-2"}]))
+    assert "no option 'name'" in told
+    assert "Known: head, label, options, strategy" in told
+    (fault,) = faults(strategies=[{"strategy": "tf-idf", "head": "esim", "label": "sparse"}])
+    assert "candidate sparse: head='esim' is of no use to 'tf-idf', a baseline" in fault
+    (fault,) = faults(strategies=[{"strategy": "last-2", "head": "ezim", "label": "heavy"}])
+    assert "candidate heavy: There is no head called 'ezim'. Did you mean 'esim'?" in fault
