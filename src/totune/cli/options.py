@@ -229,7 +229,16 @@ def _flag(name: str) -> str:
 
 STUDY_OPTIONS = options_of(Settings)
 _OF_SEVERAL_RUNS = {  # what one run has no use for
-    *("strategies", "candidate", "seeds", "budget", "race", "race_fraction", "search", "search_storage"),
+    *(
+        "strategies",
+        "candidate",
+        "seeds",
+        "budget",
+        "race",
+        "race_fraction",
+        "search",
+        "search_storage",
+    ),
     *("keep_weights", "tolerance", "jobs", "executor", "address", "cpus_per_run", "gpus_per_run"),
 }
 DATA_OPTIONS = [

@@ -166,6 +166,12 @@ class Settings(DeclaredSettings):
         256, "Texts are cut after this many word pieces.", TRAINING, unit="word pieces", ge=8
     )
     max_grad_norm: float = setting(1.0, "Gradients are clipped to this norm.", TRAINING, gt=0)
+    bias_correction: bool = setting(
+        True,
+        "Whether Adam corrects its moments for starting at zero. BertAdam, with which BERT was "
+        "first fine-tuned, does not.",
+        TRAINING,
+    )
     precision: Literal["auto", "bf16", "fp32"] = setting(
         "auto", "auto, bf16 or fp32.", MACHINE, noun="a precision"
     )

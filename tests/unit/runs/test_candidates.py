@@ -15,7 +15,11 @@ CANDIDATES = [
         "head": "cross-attention",
         "options": {"pair_encoding": "separate", "num_train_epochs": 1},
     },
-    {"label": "light", "strategy": "last-2", "options": {"num_train_epochs": 1}},
+    {
+        "label": "light",
+        "strategy": "feature-extraction",
+        "options": {"solver": "gradient", "num_train_epochs": 1},
+    },
 ]
 LABELS = ["heavy on frozen", "light"]
 
