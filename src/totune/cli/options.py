@@ -201,8 +201,9 @@ def options_of(settings: type[DeclaredSettings]) -> list[inspect.Parameter]:
             continue
         kind, default = hints[field.name], field.default
         if about["typed"]:
-            default = None if default in (None, ()) else str(default)
-            kind = str | None if default is None else str
+            several = about["typed"] == "pairs"
+            default = None if several or default in (None, ()) else str(default)
+            kind = list[str] | None if several else str | None if default is None else str
         elif choices_of(settings, field.name):
             kind = str | None if default is None else str
         text = in_flags(about["description"], flags)
@@ -220,6 +221,7 @@ _NOTATIONS: Mapping[Typed, str] = {
     "layers": "As 0,6,12.",
     "duration": "As 90s, 30m or 1h30m.",
     "size": "As 500MB or 20GB.",
+    "pairs": "Repeatable.",
 }
 
 
@@ -379,6 +381,21 @@ def parse_assignments(pairs: Sequence[str]) -> dict[str, Any]:
     return {name: _value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
 
 
+def parse_pairs(pairs: Sequence[str]) -> dict[str, str | list[str]]:
+    """`NAME=VALUE` as a mapping of text; the values of a name that comes twice are listed.
+
+    Raises:
+        ConfigError: with every pair that is not one.
+    """
+    faults = [f"{pair!r} is not of the form NAME=VALUE." for pair in pairs if "=" not in pair]
+    if faults:
+        raise ConfigError(faults)
+    found: dict[str, list[str]] = {}
+    for name, _, value in (pair.partition("=") for pair in pairs):
+        found.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
+
+
 def parse_candidates(texts: Sequence[str]) -> list[dict[str, Any]]:
     """`LABEL=STRATEGY[,head=HEAD][,NAME=VALUE...]` as mappings; values as in `parse_assignments`.
 
@@ -420,4 +437,5 @@ _READERS: Mapping[Typed, Callable[[Any], Any]] = {
     "layers": parse_layers,
     "duration": parse_duration,
     "size": parse_size,
+    "pairs": parse_pairs,
 }

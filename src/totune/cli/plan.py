@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from totune.cli.options import DATA_OPTIONS, Json, examples, parse_assignments, takes
+from totune.cli.options import (
+    DATA_OPTIONS,
+    Json,
+    examples,
+    parse_assignments,
+    read_settings,
+    takes,
+)
 from totune.cli.output import emit, show_table
 from totune.errors import ConfigError
 from totune.registry import build
@@ -100,7 +107,7 @@ def _sizes(data: str | None, rows: int, reading: Mapping[str, Any]) -> tuple[int
         ConfigError: if a setting cannot be, or says how to read data and none was named.
         DataError: if the data cannot be used.
     """
-    settings = build(Settings, reading, "plan")
+    settings = build(Settings, read_settings(reading), "plan")
     settings.check()
     if data is None:
         usual = Settings()

@@ -45,6 +45,8 @@ def prepare(
         encoding=settings.encoding,
         fraction=settings.fraction,
         split_seed=settings.split_seed,
+        where=settings.where,
+        label_map=settings.label_map,
     )
     for note in dataset.notes:
         progress.say(note)

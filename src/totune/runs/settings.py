@@ -139,6 +139,22 @@ class Settings(DeclaredSettings):
     )
     tag_scheme: Scheme = setting("iob2", "iob1, iob2 or iobes: what tags are converted to.", DATA)
     encoding: str | None = setting(None, "Of the data files; UTF-8 if not named.", DATA)
+    where: Mapping[str, str | Sequence[str]] = setting(
+        {},
+        "Only rows with this value in this column are used, in every split; of several values of a "
+        "column any will do.",
+        DATA,
+        metavar="COLUMN=VALUE",
+        typed="pairs",
+    )
+    label_map: Mapping[str, str | None] = setting(
+        {},
+        "Another name for a label; none at all leaves its rows out, and no label stands for rows "
+        "without one.",
+        DATA,
+        metavar="LABEL=NAME",
+        typed="pairs",
+    )
     fraction: float = setting(1.0, "Share of the train rows that is used.", DATA, gt=0, le=1)
     split_seed: int = setting(0, "Fixes the splits that are made where data has none.", DATA)
     model: str = setting(

@@ -263,3 +263,12 @@ def test_every_wrong_assignment_is_reported():
         parse_assignments(["pooling", "=3", "k=2"])
     assert len(caught.value.faults) == 2
     assert "--set 'pooling'" in caught.value.faults[0]
+
+
+def test_pairs_of_names_and_values_stay_text():
+    given = {"where": ["genre=travel", "genre=9"], "label_map": ["Can't Decide=", "=none", "1=yes"]}
+    read = read_settings(given)
+    assert read["where"] == {"genre": ["travel", "9"]}
+    assert read["label_map"] == {"Can't Decide": "", "": "none", "1": "yes"}
+    with pytest.raises(ConfigError, match="'genre' is not of the form NAME=VALUE"):
+        read_settings({"where": ["genre"]})

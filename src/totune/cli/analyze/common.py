@@ -32,7 +32,7 @@ __all__ = ["Data", "Json", "Out", "Quiet", "Set", "examples", "output"]
 
 _READING = (
     *("model", "text", "pair", "label", "task", "encoding", "fraction", "split_seed", "metric"),
-    *("max_length", "precision", "cache_dir", "cache_budget"),
+    *("where", "label_map", "max_length", "precision", "cache_dir", "cache_budget"),
 )
 
 Study = Annotated[
