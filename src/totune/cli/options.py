@@ -249,6 +249,12 @@ DATA_OPTIONS = [
 COMMON_OPTIONS = [one for one in STUDY_OPTIONS if one.name not in _OF_SEVERAL_RUNS]
 
 
+def optional(parameter: inspect.Parameter) -> inspect.Parameter:
+    """The same option without a default, for settings that are known where it is left out."""
+    kind, typed = parameter.annotation.__origin__, parameter.annotation.__metadata__[0]
+    return parameter.replace(default=None, annotation=Annotated[kind | None, typed])
+
+
 def takes(
     options: Sequence[inspect.Parameter],
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -203,7 +203,7 @@ def assign_options(members: Sequence[Candidate], settings: Mapping[str, Any]) ->
         return item[0].startswith(own) + item[0].startswith(labels)
 
     for key, value in sorted(settings.items(), key=narrowness):
-        fitting = [i for i, member in enumerate(members) if _fits(member, key)]
+        fitting = [i for i, member in enumerate(members) if fits(member, key)]
         for i in fitting:
             name = _unprefixed(members[i], key)
             if name != key or key not in members[i].options:
@@ -222,7 +222,7 @@ def addressed(members: Sequence[Candidate], settings: Mapping[str, Any]) -> set[
     """Labels of the members that some of `settings` is meant for alone."""
     found = set()
     for key in settings:
-        fitting = [member for member in members if _fits(member, key)]
+        fitting = [member for member in members if fits(member, key)]
         if len(fitting) == 1:
             found.add(fitting[0].label or fitting[0].create().label)
     return found
@@ -234,7 +234,8 @@ def _names(member: Candidate) -> list[str]:
     return option_names(type(made)) + [f"head.{name}" for name in heads]
 
 
-def _fits(member: Candidate, key: str) -> bool:
+def fits(member: Candidate, key: str) -> bool:
+    """Whether a candidate has the option that `assign_options` would set by this name."""
     return _unprefixed(member, key) in _names(member)
 
 
