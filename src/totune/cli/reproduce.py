@@ -109,7 +109,7 @@ def run(
 
 def _show(recipe: "Recipe", checked: "Sequence[CheckedStudy]", json: bool) -> None:
     """What a check found: each study's data, rows and what is absent."""
-    studies = [
+    studies: list[dict[str, Any]] = [
         {
             "data": one.study.data,
             "encoder": one.study.encoder,

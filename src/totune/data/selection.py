@@ -25,7 +25,7 @@ def keep_where(table: SourceTable, where: Where, remarks: Remarks) -> SourceTabl
     Raises:
         DataError: a column does not exist, or no row is left.
     """
-    kept = range(len(table))
+    kept = list(range(len(table)))
     for column, wanted in where.items():
         values = {wanted} if isinstance(wanted, str) else set(wanted)
         cells = table.columns[resolve(table, column, "where")]

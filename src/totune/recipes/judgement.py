@@ -116,7 +116,7 @@ def _findings(
         found = welch(*values)
         verdict = _verdict(evidence.expect, found.low, found.high, margin)
         middle = (found.low + found.high) / 2
-        figures = f"{middle:+.3f} [{found.low:+.3f}, {found.high:+.3f}]".replace("-", "−")
+        figures = f"{middle:+.3f} ({found.low:+.3f} to {found.high:+.3f})".replace("-", "−")
         yield Finding(what, verdict, f"{metric_label(metric)} {figures}, n = {len(values[0])}")
 
 

@@ -70,3 +70,9 @@ def test_the_command_has_every_option_that_recipes_leave_open() -> None:
 def test_every_recipe_passes_a_check_on_the_data_at_hand(name: str, shared: Path) -> None:
     _, checked = check_recipe(name, data_dir=shared / "data")
     assert all(one.train_rows or one.study.lacking for one in checked)
+
+
+def test_the_page_of_the_papers_has_every_recipe() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs/papers.md"
+    text = page.read_text(encoding="utf-8")
+    assert [name for name in recipe_names() if f"totune reproduce {name}" not in text] == []
