@@ -4,7 +4,7 @@ import pytest
 
 from totune.progress import Progress
 from totune.recipes.cross_validation import cross_validate
-from totune.recipes.recipe import load_recipe
+from totune.recipes.loading import load_recipe
 
 
 @pytest.mark.shared

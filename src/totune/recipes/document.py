@@ -11,6 +11,7 @@ from totune.report.document import Answer, Document, Picture, Section
 from totune.report.figures import draw_scores, score_rows, strategy_colors
 from totune.report.table import Cell, Column, Row, Table, fact_table, word
 from totune.runs.records import RunRecord, StudyInfo
+from totune.text import counted
 
 SIGNIFICANT = 0.05
 
@@ -92,10 +93,9 @@ def caveats(recipe: Recipe, results: Results) -> tuple[str, ...]:
             f"A fraction of {results.fraction:.3g} was used: other figures than for all rows."
         )
     if results.seeds < recipe.run.seeds:
-        told.append(
-            f"{results.seeds} seeds instead of {recipe.run.seeds}: that a test finds no difference "
-            "means little."
-        )
+        fewer = f"{counted(results.seeds, 'seed')} instead of {recipe.run.seeds}"
+        little = ": that a test finds no difference means little" if recipe.tests else ""
+        told.append(f"{fewer}{little}.")
     return tuple(told)
 
 
@@ -161,8 +161,10 @@ def _comparison_row(metrics: Sequence[str], outcome: Outcome) -> Row:
 
 
 def averages_table(group: ProtocolGroup) -> Table | None:
-    """The other ways of averaging F1; None where they were not computed."""
-    if not any(name in outcome.scores for outcome in group.outcomes for name in AVERAGES):
+    """The other ways of averaging F1; None where the paper tells none, or none was computed."""
+    told = any("f1" in outcome.paper for outcome in group.outcomes)
+    computed = any(name in outcome.scores for outcome in group.outcomes for name in AVERAGES)
+    if not (told and computed):
         return None
     columns = (
         Column("Row", numeric=False),

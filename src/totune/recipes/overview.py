@@ -24,10 +24,11 @@ def overview(recipe: Recipe, results: Results) -> Section:
         f"Not run: {reason}" if len(labels) == every else f"{', '.join(labels)} not run: {reason}"
         for reason, labels in reasons.items()
     )
-    return Section("All data sets", warnings=warnings, tables=(overview_table(recipe, cells),))
+    title = "All data sets" if len(recipe.data) > 1 else "Rows and differences"
+    return Section(title, warnings=warnings, tables=(overview_table(recipe, cells, title),))
 
 
-def overview_table(recipe: Recipe, cells: Cells) -> Table:
+def overview_table(recipe: Recipe, cells: Cells, title: str = "All data sets") -> Table:
     """A row per candidate and per difference, a column per data set, mean and mean rank."""
     data = list(recipe.data)
     means = {key: _mean(recipe, outcome, key[1]) for key, outcome in cells.items()}
@@ -52,10 +53,10 @@ def overview_table(recipe: Recipe, cells: Cells) -> Table:
     columns = (Column("Row", numeric=False), *map(Column, (*titles, "Mean", "Mean rank")))
     told = ", ".join(map(recipe.title_of, whole)) or "none"
     notes = (
-        "Ours: mean ± standard deviation over seeds; below it the paper's figure.",
+        "Ours: mean ± standard deviation over seeds; with it the paper's figure.",
         f"Mean and mean rank are of the data sets on which every row ran ({told}).",
     )
-    return Table("All data sets", columns, tuple(rows), notes)
+    return Table(title, columns, tuple(rows), notes)
 
 
 def _mean(recipe: Recipe, outcome: Outcome, data: str) -> float | None:

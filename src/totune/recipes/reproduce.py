@@ -14,9 +14,10 @@ from totune.recipes.check import CheckedStudy, check_study
 from totune.recipes.cross_validation import cross_validate
 from totune.recipes.document import recipe_document
 from totune.recipes.judgement import RESULTS, Verdict, judge, judgement_section
+from totune.recipes.loading import load_recipe
 from totune.recipes.parameters import count_parameters
 from totune.recipes.planned import check_chosen, check_some_data, plan_studies
-from totune.recipes.recipe import CrossValidation, Judgement, ParameterPlan, Recipe, load_recipe
+from totune.recipes.recipe import CrossValidation, Judgement, ParameterPlan, Recipe
 from totune.recipes.results import Results
 from totune.recipes.study import FOLDER, FOLDERS, run_studies
 from totune.report.document import Answer, Document, Section
@@ -77,7 +78,8 @@ def reproduce(
         results = _cross_validate(recipe, plan, data, settings, progress)
     else:
         checked = check(recipe, data, settings)
-        _refuse(recipe, checked, keep_going)
+        for fault in _refuse(recipe, checked, keep_going):
+            progress.warn(f"{fault} Its cells stay empty.")
         results, studies = run_studies(recipe, checked, folder, progress, keep_going)
         further = run_analyses(recipe, checked, studies, data, folder, progress, keep_going)
     _write(folder, recipe, results, command, further)
@@ -118,8 +120,11 @@ def check(recipe: Recipe, data_dir: Path, settings: dict[str, Any]) -> list[Chec
 
 def _refuse(
     recipe: Recipe, checked: Sequence[CheckedStudy], keep_going: bool, needs_data: bool = True
-) -> None:
+) -> list[str]:
     """Refuses a recipe of which nothing can run, or that has faults and is not to go on.
+
+    Returns:
+        The faults: recipe, row, data set and remedy.
 
     Raises:
         ConfigError: with every fault: recipe, row, data set and remedy.
@@ -139,6 +144,7 @@ def _refuse(
         raise ConfigError(faults)
     if needs_data:
         check_some_data(recipe, [one.study for one in checked])
+    return faults
 
 
 def _is_ours(folder: Path) -> bool:

@@ -177,7 +177,9 @@ def facts(
     recipe: Recipe, checked: Sequence[CheckedStudy], studies: dict[str, Study]
 ) -> dict[str, dict[str, Any]]:
     """What the studies were run on and with."""
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
+    if changed := {k: str(v) for k, v in checked[0].study.settings.get("options", {}).items()}:
+        found["set in place of the recipe's options"] = changed
     for one in checked:
         study = studies.get(study_folder(recipe, one.study, len(checked)))
         if study is None:

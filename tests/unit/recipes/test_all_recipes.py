@@ -9,8 +9,9 @@ from tests.encoder_zoo import tiny_encoder
 from totune.cli.reproduce import _OF_RECIPES as HIDDEN
 from totune.cli.reproduce import RECIPE_OPTIONS
 from totune.data.tagging.schemes import Scheme
+from totune.recipes.loading import load_recipe, recipe_names
 from totune.recipes.planned import OF_RECIPES
-from totune.recipes.recipe import Recipe, StudyPlan, load_recipe, recipe_names
+from totune.recipes.recipe import Recipe, StudyPlan
 from totune.recipes.reproduce import check_recipe
 from totune.runs.model_spec import ModelSpec
 from totune.strategies.defaults import TrainingFacts

@@ -9,7 +9,7 @@ from totune.recipes.document import (
     recipe_document,
     welch_table,
 )
-from totune.recipes.recipe import load_recipe
+from totune.recipes.loading import load_recipe
 from totune.recipes.results import Outcome, ProtocolGroup, Results, run_test
 from totune.report.html import document_html
 from totune.report.markdown import document_markdown

@@ -7,7 +7,8 @@ import pytest
 
 from totune.errors import DataError
 from totune.recipes.judgement import judge
-from totune.recipes.recipe import Judgement, load_recipe
+from totune.recipes.loading import load_recipe
+from totune.recipes.recipe import Judgement
 from totune.recipes.reproduce import reproduce
 
 LABELS = ("BERT, fine-tuning", "BERT, feature extraction", "ELMo, feature extraction")

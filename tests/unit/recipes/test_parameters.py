@@ -4,8 +4,8 @@ from pathlib import Path
 
 from tests.tiny_data import save_encoder
 
+from totune.recipes.loading import load_recipe
 from totune.recipes.parameters import count_parameters
-from totune.recipes.recipe import load_recipe
 
 RECIPE = load_recipe("adapters-parameters")
 

@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from totune.errors import ConfigError
-from totune.recipes.recipe import Judgement, load_recipe, parse_recipe, recipe_names
+from totune.recipes.loading import load_recipe, parse_recipe, recipe_names
+from totune.recipes.recipe import Judgement
 
 MINIMAL = yaml.safe_load(
     """

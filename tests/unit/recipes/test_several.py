@@ -11,8 +11,9 @@ from tests.tiny_data import save_encoder, write_reviews, write_scores
 
 from totune.errors import ConfigError, DataError
 from totune.recipes import reproduce as module
+from totune.recipes.loading import parse_recipe
 from totune.recipes.planned import models_of, plan_studies
-from totune.recipes.recipe import Recipe, parse_recipe
+from totune.recipes.recipe import Recipe
 from totune.recipes.reproduce import check_recipe, reproduce
 from totune.recipes.study import study_folder
 

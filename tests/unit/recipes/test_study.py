@@ -5,8 +5,8 @@ from totune.errors import RunError
 from totune.progress import Progress
 from totune.recipes import study as module
 from totune.recipes.check import CheckedStudy
+from totune.recipes.loading import load_recipe
 from totune.recipes.planned import plan_studies
-from totune.recipes.recipe import load_recipe
 from totune.runs.records import RunRecord, StudyInfo
 from totune.runs.store import Store
 
