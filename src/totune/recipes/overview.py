@@ -128,5 +128,7 @@ def signed(value: float | None) -> str:
     """A difference with its sign, likewise."""
     if value is None:
         return formatting.MISSING
-    shown = f"{value:+,.0f}" if abs(value) >= 1_000 or value == 0 else f"{value:+.3f}"
+    if value == 0:
+        return "0"
+    shown = f"{value:+,.0f}" if abs(value) >= 1_000 else f"{value:+.3f}"
     return shown.replace("-", "−")
