@@ -24,8 +24,6 @@ from totune.report.document import Section
 from totune.runs.records import RunRecord
 from totune.study.study import Study
 
-_SKIPPED = "analyses"
-
 
 def run_analyses(
     recipe: Recipe,
@@ -123,10 +121,8 @@ def _divergence(
     """How far the corpora lie from the reference, beside what the two rows score on each."""
     named = {"corpora": plan.corpora, "reference": plan.reference}
     found = {what: [there(data_dir, name) for name in names] for what, names in named.items()}
-    absent = [
-        name for what, names in named.items() for name, path in zip(names, found[what], strict=True)
-        if path is None
-    ]  # fmt: skip
+    pairs = [each for what, names in named.items() for each in zip(names, found[what], strict=True)]
+    absent = [name for name, path in pairs if path is None]
     if absent:
         reason = f"Not run: data absent: {', '.join(absent)} under {data_dir}."
         return Section("Distance between corpora", warnings=(reason,))
@@ -145,4 +141,4 @@ def _divergence(
     about = {"data": ", ".join(corpus.name for corpus in corpora), "reference": reference.name}
     analysis = ANALYSES.create(plan.name, plan.options)
     findings = analyse(analysis, inputs, about, progress)
-    return _saved(findings, folder / _SKIPPED, ())
+    return _saved(findings, folder, ())

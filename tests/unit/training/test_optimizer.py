@@ -17,6 +17,7 @@ from totune.training.optimizer import (
     set_rates,
     trainable,
 )
+from totune.training.trainer import TrainingSettings
 
 
 def model_of(encoder: str = "bert") -> Model:
@@ -141,3 +142,8 @@ def test_trained_names_are_those_of_any_phase() -> None:
     wanted = {id(p) for part in ("head", "layer.4") for _, p in parts[part]}
     assert {id(model.unique_parameters()[name]) for name in names} == wanted
     assert all(torch.is_floating_point(p) for p in model.unique_parameters().values())
+
+
+def test_runs_of_before_there_was_a_choice_keep_their_names() -> None:
+    assert "bias_correction" not in TrainingSettings("accuracy").to_json()
+    assert TrainingSettings("accuracy", bias_correction=False).to_json()["bias_correction"] is False
