@@ -32,14 +32,17 @@ def overview_table(recipe: Recipe, cells: Cells, title: str = "All data sets") -
     """A row per candidate and per difference, a column per data set, mean and mean rank."""
     data = list(recipe.data)
     means = {key: _mean(recipe, outcome, key[1]) for key, outcome in cells.items()}
-    whole = [name for name in data if all(means.get((r.label, name)) for r in recipe.rows)]
-    ranks = {name: _ranks(recipe, means, name) for name in whole}
+    ran = [r.label for r in recipe.rows if any(means.get((r.label, d)) is not None for d in data)]
+    whole = [d for d in data if ran and all(means.get((r, d)) is not None for r in ran)]
+    ranks = {name: _ranks(ran, means, name) for name in whole}
     rows = []
     for row in recipe.rows:
         shown = [_cell(recipe, cells.get((row.label, name)), name) for name in data]
-        own = [means[row.label, name] for name in whole]
+        own = [means.get((row.label, name)) for name in whole]
         paper = [_paper(recipe, cells.get((row.label, name)), name) for name in whole]
-        place = fmean(ranks[name][row.label] for name in whole) if whole else None
+        place = None
+        if whole and row.label in ran:
+            place = fmean(ranks[name][row.label] for name in whole)
         rank = Cell(place, formatting.MISSING if place is None else f"{place:.1f}")
         rows.append(Row((word(row.label), *shown, _mean_cell(own, paper), rank)))
     for difference in recipe.differences:
@@ -54,7 +57,7 @@ def overview_table(recipe: Recipe, cells: Cells, title: str = "All data sets") -
     told = ", ".join(map(recipe.title_of, whole)) or "none"
     notes = (
         "Ours: mean ± standard deviation over seeds; with it the paper's figure.",
-        f"Mean and mean rank are of the data sets on which every row ran ({told}).",
+        f"Mean and mean rank are of the data sets on which every row ran that ran at all ({told}).",
     )
     return Table(title, columns, tuple(rows), notes)
 
@@ -69,10 +72,10 @@ def _paper(recipe: Recipe, outcome: Outcome | None, data: str) -> float | None:
 
 
 def _ranks(
-    recipe: Recipe, means: Mapping[tuple[str, str], float | None], data: str
+    labels: Sequence[str], means: Mapping[tuple[str, str], float | None], data: str
 ) -> dict[str, float]:
     """The rank of every row on one data set, 1 being best; equals share theirs."""
-    scores = {row.label: means[row.label, data] or 0.0 for row in recipe.rows}
+    scores = {label: means[label, data] or 0.0 for label in labels}
     return {
         label: 1
         + sum(other > own for other in scores.values())
