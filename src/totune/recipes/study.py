@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from totune.advice.ensembles import combine
 from totune.api import compare
-from totune.errors import TotuneError
+from totune.errors import RunError, TotuneError
 from totune.progress import Progress
 from totune.recipes.check import CheckedStudy
 from totune.recipes.planned import PlannedStudy
@@ -44,7 +44,7 @@ def run_studies(
         The results, and the studies that ran, by the name of their folder.
 
     Raises:
-        TotuneError: a study failed, unless `keep_going`.
+        TotuneError: a study failed, unless `keep_going`; `RunError` if none ran.
     """
     found: dict[tuple[str, str], Outcome] = {}
     studies: dict[str, Study] = {}
@@ -67,6 +67,9 @@ def run_studies(
         for row in recipe.rows:
             if row.ensemble and ran is not None and row.runs_on(one.study.data):
                 found[row.label, one.study.data] = _ensemble(row, one.study.data, ran)
+    if not studies:  # a report of nothing would take the place of an earlier one
+        reasons = dict.fromkeys(outcome.absent for outcome in found.values())
+        raise RunError(f"Nothing of {recipe.name} ran. {' '.join(reasons)}")
     groups = tuple(_group(recipe, data, checked, found) for data in recipe.data)
     tests = tuple(_test(recipe, groups, number) for number in range(len(recipe.tests)))
     settings = checked[0].study.settings
