@@ -49,6 +49,16 @@ class TrainKeywords(TypedDict, total=False):
     encoding: str | None
     """Of the data files; UTF-8 if not named."""
 
+    where: Mapping[str, str | Sequence[str]]
+    """Only rows with this value in this column are used, in every split; of several values of a
+    column any will do.
+    """
+
+    label_map: Mapping[str, str | None]
+    """Another name for a label; none at all leaves its rows out, and no label stands for rows
+    without one.
+    """
+
     fraction: float
     """Share of the train rows that is used. Must be above 0 and at most 1. Default: 1.0."""
 
@@ -62,7 +72,7 @@ class TrainKeywords(TypedDict, total=False):
     """The task network on top. Default: 'linear'."""
 
     options: Mapping[str, Any]
-    """Options of strategies and of the head, as NAME, STRATEGY.NAME or head.NAME."""
+    """Options of strategies and of the head, as NAME, STRATEGY.NAME, LABEL.NAME or head.NAME."""
 
     per_device_train_batch_size: int | None
     """Rows per step and device; if not named 32, or 16 where there are few train rows. Must be at
@@ -77,6 +87,11 @@ class TrainKeywords(TypedDict, total=False):
 
     max_grad_norm: float
     """Gradients are clipped to this norm. Must be above 0. Default: 1.0."""
+
+    bias_correction: bool
+    """Whether Adam corrects its moments for starting at zero. BertAdam, with which BERT was first
+    fine-tuned, does not. Default: True.
+    """
 
     precision: Literal["auto", "bf16", "fp32"]
     """auto, bf16 or fp32. Default: 'auto'."""

@@ -237,7 +237,7 @@ def options_of(member: object) -> dict[str, Any]:
     return dataclasses.asdict(member)  # type: ignore[call-overload, no-any-return]
 
 
-Typed = Literal["names", "seeds", "layers", "duration", "size"]
+Typed = Literal["names", "seeds", "layers", "duration", "size", "pairs"]
 
 _LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
     "gt": (operator.gt, "above"),

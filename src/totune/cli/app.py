@@ -25,6 +25,7 @@ from totune.cli import (
     predict,
     pretrain,
     reproduce,
+    submit,
 )
 from totune.cli import list as list_command
 from totune.cli.analyze.app import app as analyze
@@ -68,6 +69,7 @@ for name, (command, epilog) in COMMANDS.items():
 app.add_typer(analyze, name="analyze")
 app.add_typer(cache.app, name="cache")
 app.add_typer(pretrain.app, name="pretrain")
+app.add_typer(submit.app, name="submit")
 
 
 def _speak_of_flags(group: typer.Typer) -> None:

@@ -111,7 +111,7 @@ def _summary(member: type) -> str:
 
 def recipe_entries() -> list[CatalogueEntry]:
     """The tables and figures that `totune reproduce` runs."""
-    from totune.recipes.recipe import load_recipe, recipe_names
+    from totune.recipes.loading import load_recipe, recipe_names
 
     found = [load_recipe(name) for name in recipe_names()]
     return [CatalogueEntry("recipes", one.name, f"{one.title} ({one.paper}).", ()) for one in found]

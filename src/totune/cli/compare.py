@@ -45,6 +45,12 @@ COMPARE_EXAMPLES = examples(
         "--set feature-extraction.pooling=cls",
     ),
     (
+        "A heavy head on frozen features against a light head on a tuned encoder:",
+        "totune compare pairs.tsv --candidate "
+        "esim-frozen=feature-extraction,head=esim,pair_encoding=separate "
+        "--candidate tuned=fine-tuning,learning_rate=3e-5",
+    ),
+    (
         "Tagged words, in a folder of CoNLL files:",
         "totune compare data/conll2003 --head crf --tag-scheme iobes",
     ),

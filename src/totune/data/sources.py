@@ -1,6 +1,7 @@
 """From what a person names to a dataset in three splits, checked."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,7 +22,9 @@ from totune.data.files import TABLE_SUFFIXES, missing_file, table_stem, table_su
 from totune.data.hub import open_hub, open_saved, read_example
 from totune.data.inputs import read_inputs
 from totune.data.memory import MemoryTable, memory_name, memory_splits, memory_table
+from totune.data.profiles import infer_task
 from totune.data.readers import read_table
+from totune.data.selection import LabelMap, Where, check_label_map, keep_where, map_labels
 from totune.data.splits import complete, shrink
 from totune.data.tables import Remarks, SourceTable
 from totune.data.tagging.schemes import SCHEMES, Scheme, detect
@@ -47,6 +50,8 @@ def load_dataset(
     fraction: float = 1.0,
     split_seed: int = 0,
     tag_scheme: Scheme = "iob2",
+    where: Where | None = None,
+    label_map: LabelMap | None = None,
 ) -> Dataset:
     """Reads a labelled dataset, finds its columns and task, and makes the splits it lacks.
 
@@ -66,6 +71,9 @@ def load_dataset(
         fraction: the share of the train rows that is used, in (0, 1].
         split_seed: fixes the splits that are made and the fraction that is drawn.
         tag_scheme: "iob1", "iob2" or "iobes", which tags of spans are converted to.
+        where: which rows of every split are used: for each column the value wanted, or several.
+        label_map: what labels are called from here on, None to leave their rows out, "" for rows
+            without a label; labels that are not in it keep their names.
 
     Raises:
         DataError: the data cannot be used; one message with the place and the remedy.
@@ -74,8 +82,12 @@ def load_dataset(
     _check(task, split_seed, tag_scheme)
     remarks = Remarks()
     name, tables = read_splits(source, encoding, remarks)
+    if where:
+        tables = {split: keep_where(table, where, remarks) for split, table in tables.items()}
+    columns, said = find_columns(tables["train"], text, pair, label, task)
+    if label_map:
+        tables, columns = _with_labels(tables, columns, label_map, task, remarks)
     train = tables["train"]
-    columns, said = find_columns(train, text, pair, label, task)
     parts = _extract(tables, columns, remarks)
     if columns.task == "tagging":
         parts = _in_scheme(parts, tables, columns, tag_scheme, remarks)
@@ -100,6 +112,24 @@ def load_dataset(
         provenance={"source": str(source if isinstance(source, str | Path) else name), **origin},
         classes=train.classes.get(columns.label or "", ()),
     )
+
+
+def _with_labels(
+    tables: SplitTables,
+    columns: Columns,
+    names: LabelMap,
+    task: TaskName | None,
+    remarks: Remarks,
+) -> tuple[SplitTables, Columns]:
+    """Every split with its labels renamed; the task follows from the new names, if not named."""
+    if columns.task == "tagging" or columns.label is None:
+        raise ConfigError("label_map renames the labels of texts; tags of words it cannot map.")
+    check_label_map(tables["train"], columns.label, names)
+    mapped = {
+        split: map_labels(table, columns.label, names, remarks) for split, table in tables.items()
+    }
+    found = task or infer_task(mapped["train"].columns[columns.label])
+    return mapped, replace(columns, task=found)
 
 
 def _check(task: str | None, split_seed: int, tag_scheme: str) -> None:

@@ -45,6 +45,8 @@ def prepare(
         encoding=settings.encoding,
         fraction=settings.fraction,
         split_seed=settings.split_seed,
+        where=settings.where,
+        label_map=settings.label_map,
     )
     for note in dataset.notes:
         progress.say(note)
@@ -71,6 +73,7 @@ def prepare(
             rows_per_step * devices.world,
             settings.max_grad_norm,
             settings.tokens_per_batch,
+            settings.bias_correction,
         ),
         precision=choose_precision(settings.precision, devices.device),
         max_length=max_length,

@@ -3,7 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -205,7 +205,7 @@ def _configure(
         strategy=strategy,
         head=head,
         model=fingerprint,
-        settings=read | asdict(context.settings),
+        settings=read | context.settings.to_json(),
         by_rule=decided + ["per_device_train_batch_size"] * context.batch_by_rule,
         **shared,
     )

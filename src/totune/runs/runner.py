@@ -191,11 +191,18 @@ def check_plans(runs: Runs, context: Context) -> None:
     """Makes every strategy's plan, so that one that does not fit the encoder is found before a run.
 
     Raises:
-        ConfigError: with every fault of every strategy.
+        ConfigError: with every fault of every strategy, and the labels it is of if it is not of
+            all.
     """
-    faults = [fault for found in plan_faults(runs, context).values() for fault in found]
-    if faults:
-        raise ConfigError(list(dict.fromkeys(faults)))
+    found = plan_faults(runs, context)
+    if not found:
+        return
+    labels = dict.fromkeys(run.label for run in runs)
+    faults = []
+    for fault in dict.fromkeys(fault for of_label in found.values() for fault in of_label):
+        own = [label for label in labels if fault in found.get(label, ())]
+        faults.append(fault if len(own) == len(labels) else f"{', '.join(own)}: {fault}")
+    raise ConfigError(faults)
 
 
 def plan_faults(runs: Runs, context: Context) -> dict[str, list[str]]:

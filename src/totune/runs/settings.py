@@ -44,8 +44,9 @@ OF_STUDIES = frozenset(
 class Settings(DeclaredSettings):
     """Everything that can be chosen for a study; each field's declaration says what it is.
 
-    A member of `strategies` is a name, or a mapping {strategy, options, label}. Names in `options`
-    are `NAME`, `STRATEGY.NAME` or `head.NAME`. `train` and `reproduce` neither race nor search.
+    A member of `strategies` is a name, or a mapping {strategy, head, options, label}, so that one
+    strategy can stand there more than once. Names in `options` are `NAME`, `STRATEGY.NAME`,
+    `LABEL.NAME` or `head.NAME`, `LABEL.head.NAME` too. `train` neither races nor searches.
     """
 
     strategies: Sequence[str | Mapping[str, Any]] | None = setting(
@@ -148,6 +149,22 @@ class Settings(DeclaredSettings):
     )
     tag_scheme: Scheme = setting("iob2", "iob1, iob2 or iobes: what tags are converted to.", DATA)
     encoding: str | None = setting(None, "Of the data files; UTF-8 if not named.", DATA)
+    where: Mapping[str, str | Sequence[str]] = setting(
+        {},
+        "Only rows with this value in this column are used, in every split; of several values of a "
+        "column any will do.",
+        DATA,
+        metavar="COLUMN=VALUE",
+        typed="pairs",
+    )
+    label_map: Mapping[str, str | None] = setting(
+        {},
+        "Another name for a label; none at all leaves its rows out, and no label stands for rows "
+        "without one.",
+        DATA,
+        metavar="LABEL=NAME",
+        typed="pairs",
+    )
     fraction: float = setting(1.0, "Share of the train rows that is used.", DATA, gt=0, le=1)
     split_seed: int = setting(0, "Fixes the splits that are made where data has none.", DATA)
     model: str = setting(
@@ -156,7 +173,7 @@ class Settings(DeclaredSettings):
     head: str = setting("linear", "The task network on top.", TRAINING)
     options: Mapping[str, Any] = setting(
         {},
-        "Options of strategies and of the head, as NAME, STRATEGY.NAME or head.NAME.",
+        "Options of strategies and of the head, as NAME, STRATEGY.NAME, LABEL.NAME or head.NAME.",
         flag="set",
     )
     per_device_train_batch_size: int | None = setting(
@@ -175,6 +192,12 @@ class Settings(DeclaredSettings):
         256, "Texts are cut after this many word pieces.", TRAINING, unit="word pieces", ge=8
     )
     max_grad_norm: float = setting(1.0, "Gradients are clipped to this norm.", TRAINING, gt=0)
+    bias_correction: bool = setting(
+        True,
+        "Whether Adam corrects its moments for starting at zero. BertAdam, with which BERT was "
+        "first fine-tuned, does not.",
+        TRAINING,
+    )
     precision: Literal["auto", "bf16", "fp32"] = setting(
         "auto", "auto, bf16 or fp32.", MACHINE, noun="a precision"
     )
@@ -257,8 +280,6 @@ class Settings(DeclaredSettings):
             check_candidates(found)
         except ConfigError as error:
             faults += error.faults
-        except TypeError as error:
-            faults.append(f"a member of strategies is not {{strategy, options, label}}: {error}.")
         if faults:
             raise ConfigError(faults)
         return found

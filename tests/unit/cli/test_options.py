@@ -16,6 +16,7 @@ from totune.cli.options import (
     in_flags,
     options_of,
     parse_assignments,
+    parse_candidates,
     parse_duration,
     parse_layers,
     parse_names,
@@ -31,7 +32,7 @@ from totune.pretraining.settings import PretrainingSettings
 from totune.registry import DeclaredSettings, build
 from totune.runs.settings import Settings
 
-MEMBER_OPTIONS = {"learning_rate", "num_train_epochs", "warmup_ratio", "weight_decay"}
+MEMBER_OPTIONS = {"candidate", "learning_rate", "num_train_epochs", "warmup_ratio", "weight_decay"}
 DEFAULTS = {option.name: option.default for option in STUDY_OPTIONS}
 
 
@@ -66,6 +67,37 @@ def test_a_search_has_a_budget_of_one_kind_or_the_other(text: str, budget: dict[
 def test_options_of_strategies_are_gathered_and_set_wins():
     given = {"learning_rate": 1e-3, "weight_decay": 0.0, "set": ["learning_rate=2e-5", "k=3"]}
     assert read_settings(given)["options"] == {"learning_rate": 2e-5, "weight_decay": 0.0, "k": 3}
+
+
+def test_candidates_have_labels_heads_and_options_of_their_own():
+    given = {
+        "strategies": "tf-idf",
+        "candidate": [
+            "esim frozen=feature-extraction,head=esim,pair_encoding=separate,head.hidden_size=8",
+            "shared=adapters,sharing=[null,null,0],patience=null",
+        ],
+    }
+    assert read_settings(given)["strategies"] == [
+        "tf-idf",
+        {
+            "strategy": "feature-extraction",
+            "label": "esim frozen",
+            "head": "esim",
+            "options": {"pair_encoding": "separate", "head.hidden_size": 8},
+        },
+        {
+            "strategy": "adapters",
+            "label": "shared",
+            "options": {"sharing": [None, None, 0], "patience": None},
+        },
+    ]
+
+
+def test_what_is_no_candidate_is_told_with_the_form():
+    with pytest.raises(ConfigError) as caught:
+        parse_candidates(["last-2", "=last-2", "a=last-2 k=1"])
+    assert len(caught.value.faults) == 3
+    assert "'last-2' is not of the form LABEL=STRATEGY" in caught.value.faults[0]
 
 
 def test_every_unreadable_value_is_reported_at_once():
@@ -246,3 +278,12 @@ def test_every_wrong_assignment_is_reported():
         parse_assignments(["pooling", "=3", "k=2"])
     assert len(caught.value.faults) == 2
     assert "--set 'pooling'" in caught.value.faults[0]
+
+
+def test_pairs_of_names_and_values_stay_text():
+    given = {"where": ["genre=travel", "genre=9"], "label_map": ["Can't Decide=", "=none", "1=yes"]}
+    read = read_settings(given)
+    assert read["where"] == {"genre": ["travel", "9"]}
+    assert read["label_map"] == {"Can't Decide": "", "": "none", "1": "yes"}
+    with pytest.raises(ConfigError, match="'genre' is not of the form NAME=VALUE"):
+        read_settings({"where": ["genre"]})
