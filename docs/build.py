@@ -1,7 +1,10 @@
-"""Writes `docs/reference.md` from the code: commands, settings and members with their options.
+"""Writes from the code: the pages of reference, and the typed keywords of the Python calls.
 
-python docs/build.py            # write it
-python docs/build.py --check    # exit 1 if it is stale, or if a link in the docs leads nowhere
+`docs/reference.md` holds commands, settings and members with their options, `docs/python.md` what
+`import totune` offers, `src/totune/keywords.py` the types of the settings that calls take.
+
+python docs/build.py            # write them
+python docs/build.py --check    # exit 1 if one is stale, or if a link in the docs leads nowhere
 """
 
 import argparse
@@ -14,14 +17,18 @@ from pathlib import Path
 # Read when typer is imported: help as plain text of one width, whatever terminal runs this.
 os.environ |= {"TERMINAL_WIDTH": "96", "_TYPER_FORCE_DISABLE_TERMINAL": "1", "NO_COLOR": "1"}
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # the modules beside this one
+
 import typer
+from python_reference import python_text
+from typed_keywords import keywords_text
 from typer.testing import CliRunner
 
 from totune.cli.app import app
 from totune.cli.catalogue import KINDS, CatalogueEntry, entries, setting_entries
 
 DOCS = Path(__file__).resolve().parent
-REFERENCE = DOCS / "reference.md"
+ROOT = DOCS.parent
 HEAD = "# Reference\n\nWritten by `make docs` from the code; edits belong there.\n"
 
 
@@ -84,14 +91,20 @@ def main() -> int:
     """Writes or checks the page; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="change nothing; fail if stale")
-    text = reference()
+    texts = {
+        "docs/reference.md": reference(),
+        "docs/python.md": python_text(),
+        "src/totune/keywords.py": keywords_text(),
+    }
     if not parser.parse_args().check:
-        REFERENCE.write_text(text, encoding="utf-8")
-        print(f"{REFERENCE.relative_to(DOCS.parent)} written")
+        for name, text in texts.items():
+            (ROOT / name).write_text(text, encoding="utf-8")
+        print(f"{', '.join(texts)} written")
         return 0
-    faults = [f"a link leads nowhere: {link}" for link in dead_links(DOCS.parent)]
-    if not REFERENCE.exists() or REFERENCE.read_text(encoding="utf-8") != text:
-        faults.append("docs/reference.md is stale; run `make docs`")
+    faults = [f"a link leads nowhere: {link}" for link in dead_links(ROOT)]
+    for name, text in texts.items():
+        if not (ROOT / name).exists() or (ROOT / name).read_text(encoding="utf-8") != text:
+            faults.append(f"{name} is stale; run `make docs`")
     print("\n".join(faults) or "docs are up to date")
     return int(bool(faults))
 

@@ -1,6 +1,7 @@
 """Tiny tasks, tokenizers, models and training runs, for tests of what trains."""
 
 import dataclasses
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,14 @@ def kill_after(epoch: int) -> Callable[[EpochRecord], None]:
             raise Killed
 
     return on_epoch
+
+
+def forget_hashes(folder: Path) -> None:
+    """Makes a model's folder one of an earlier version, which had no hashes."""
+    description = folder / "totune.json"
+    facts = json.loads(description.read_text())
+    known = {name: fact for name, fact in facts.items() if name not in ("files", "sha256")}
+    description.write_text(json.dumps(known))
 
 
 def weights(model: Model) -> dict[str, torch.Tensor]:

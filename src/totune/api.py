@@ -1,14 +1,16 @@
 """What `import totune` offers: the Python calls and the classes that they take and give."""
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from totune import export
+from totune.data.memory import MemoryTable
 from totune.export import Merged, Predictor, load_model
 from totune.extraction import Extracted, ExtractionSettings, extract
+from totune.keywords import ExtractionKeywords
 from totune.outputs import output_path
 from totune.progress import Progress
-from totune.registry import build
+from totune.registry import build, takes_settings
 from totune.runs.callbacks import Callback
 from totune.study.compare import compare
 from totune.study.study import Study
@@ -58,12 +60,13 @@ def merge(folder: str | Path, out: str | Path, model: str | None = None) -> Merg
     return export.merge(Path(folder), output_path(out), model)
 
 
+@takes_settings(ExtractionSettings)
 def extract_features(
-    data: str | Path,
+    data: str | Path | MemoryTable,
     *,
     out: str | Path,
     progress: Progress | None = None,
-    **settings: Any,
+    **settings: Unpack[ExtractionKeywords],
 ) -> Extracted:
     """Computes a frozen encoder's vectors for any number of rows, into a folder of shards.
 
@@ -73,10 +76,12 @@ def extract_features(
     `totune.extraction.open_features("vectors")` opens them again.
 
     Args:
-        data: a file, a folder of files, `hub:NAME`, or `example:NAME`; no labels are needed.
+        data: a file, a folder of files, `hub:NAME`, or `example:NAME`; or a table in memory (a data
+            frame, an Arrow table, a `datasets.Dataset`, a list of records), or a list of texts. No
+            labels are needed.
         out: the folder. Shards that are finished there are not computed again.
         progress: receives notes, warnings and progress.
-        **settings: see `totune.extraction.ExtractionSettings`.
+        **settings: of the extraction.
 
     Raises:
         TotuneError: as `totune.extraction.extract`.

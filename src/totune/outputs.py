@@ -5,8 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from totune.errors import ConfigError
+from totune.io import is_unfinished
 
 MADE_BY = "Made by totune"  # stands at the foot of every report, and is what marks it as ours
+# The first file of each kind of folder; a process that is killed may leave half of it alone.
+_FIRST = ("study.json", "totune.json", "features.json", "pretraining.json", "results.json")
 _SHOWN = 3  # names of files that a message lists
 
 
@@ -49,7 +52,8 @@ def check_output_folder(
             raise ConfigError(f"{name}: {path} is {fault}; name a folder.")
     if not folder.is_dir():
         return
-    names = sorted(path.name for path in folder.iterdir())
+    found = [path for path in folder.iterdir() if not is_unfinished(path, *_FIRST)]
+    names = sorted(path.name for path in found)
     if not names or (is_ours is not None and is_ours(folder)):
         return
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")

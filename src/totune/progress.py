@@ -1,8 +1,16 @@
-"""What long work reports to the person who waits: silent by default, drawn by the command line."""
+"""What long work tells the person who waits: drawn by the command line, logged in Python.
 
+Without a drawing subclass, notes and warnings go to the logger `totune`, which is silent until a
+program configures it: `logging.basicConfig(level=logging.INFO)`.
+"""
+
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
+
+_LOGGER = logging.getLogger("totune")
+_LOGGER.addHandler(logging.NullHandler())
 
 
 class Bar(Protocol):
@@ -17,7 +25,7 @@ class _Silent:
 
 
 class Progress:
-    """The silent observer; a subclass draws.
+    """Notes and warnings go to the logger `totune`; a subclass draws.
 
     `say` gets one finished sentence (a note); `warn` gets what may spoil the result; `bar` shows
     how far work is.
@@ -25,9 +33,11 @@ class Progress:
 
     def say(self, message: str) -> None:
         """Tells a fact worth knowing."""
+        _LOGGER.info(message)
 
     def warn(self, message: str) -> None:
         """Tells what may spoil the result."""
+        _LOGGER.warning(message)
 
     @contextmanager
     def bar(self, description: str, total: int | None, unit: str = "") -> Iterator[Bar]:

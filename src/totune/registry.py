@@ -3,7 +3,9 @@
 A plug-in folder is a package whose `base.py` owns a `Registry`; a member is one module beside it
 that decorates its class. Members are frozen dataclasses (or take plain keyword options), so their
 fields are their configuration. A folder's modules are imported on the first look-up: a new file is
-a new member, with no list to edit.
+a new member, with no list to edit. So are members that other packages have: those that they name
+as entry points of a group called like the folder (`totune.heads`), and whatever a program that
+imports them registers.
 
 The settings of a study, an extraction and a pretraining are frozen dataclasses too, derived from
 `DeclaredSettings`. Each of their fields is declared once, by `setting`: from the declaration come
@@ -13,15 +15,31 @@ the checks, the option of the command line and the table in `docs/reference.md`.
 import dataclasses
 import difflib
 import importlib
+import inspect
 import operator
 import pkgutil
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import TypeAdapter, ValidationError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 from totune.errors import ConfigError
 
@@ -42,6 +60,29 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     return f"{hint}Known: {', '.join(known)}."
 
 
+class Member:
+    """Base of what Python may give as an object: it remembers which of its options were given.
+
+    An option that nobody gave may follow from data and encoder, even where somebody else gives the
+    same value.
+    """
+
+    name: ClassVar[str]
+    _given: frozenset[str]
+
+    def __new__(cls, *values: Any, **options: Any) -> Self:
+        made = super().__new__(cls)
+        names: list[str] = option_names(cls) if dataclasses.is_dataclass(cls) else []
+        given = frozenset([*names[: len(values)], *options])
+        object.__setattr__(made, "_given", given)
+        return made
+
+
+def given_options(member: Member) -> dict[str, Any]:
+    """The options that a member was made with, as plain data."""
+    return {name: value for name, value in options_of(member).items() if name in member._given}
+
+
 class Registry(Generic[T]):
     """The members of one plug-in folder, by name.
 
@@ -60,8 +101,12 @@ class Registry(Generic[T]):
         """Class decorator that adds a member under `name`."""
 
         def add(member: type[C]) -> type[C]:
-            if name in self._members:
-                raise ValueError(f"two {self.noun} members are called {name!r}")
+            known = self._members.get(name)
+            if known is not None and _place(known) != _place(member):  # a notebook's cell, run anew
+                raise ConfigError(
+                    f"Two {self.noun} members are called {name!r}, of {known.__module__} and of "
+                    f"{member.__module__}; give one another name."
+                )
             self._members[name] = member  # type: ignore[assignment]
             member.name = name  # type: ignore[attr-defined]
             return member
@@ -77,9 +122,16 @@ class Registry(Generic[T]):
         self._load()
         if name not in self._members:
             raise ConfigError(
-                f"There is no {self.noun} called {name!r}. {did_you_mean(name, self._members)}"
+                f"There is no {self.noun} called {name!r}. {did_you_mean(name, self._members)} One "
+                "of a plug-in is there once its package is installed, or its module imported "
+                "(totune --import MODULE)."
             )
         return self._members[name]
+
+    def outside(self) -> dict[str, type[T]]:
+        """Members that are not totune's own, as far as they were imported."""
+        own = f"{self.package}."
+        return {n: one for n, one in self._members.items() if not one.__module__.startswith(own)}
 
     def create(self, name: str, options: Mapping[str, Any] | None = None) -> T:
         """A member from its name and options; `last-2` is short for `last-k` with `k=2`."""
@@ -89,7 +141,10 @@ class Registry(Generic[T]):
         if name not in self._members and short and f"{short[1]}-k" in self._members:
             name = f"{short[1]}-k"
             chosen.setdefault("k", int(short[2]))
-        return build(self.get(name), chosen, f"{self.noun} {name}")
+        made = build(self.get(name), chosen, f"{self.noun} {name}")
+        if isinstance(made, Member):  # checking an option may have made it without `__new__`
+            object.__setattr__(made, "_given", frozenset(chosen))
+        return made
 
     def _load(self) -> None:
         if self._loaded:
@@ -98,6 +153,43 @@ class Registry(Generic[T]):
         folder = importlib.import_module(self.package)
         for module in pkgutil.iter_modules(folder.__path__):
             importlib.import_module(f"{self.package}.{module.name}")
+        for entry in plug_ins(self.package):
+            self._load_plug_in(entry)
+
+    def _load_plug_in(self, entry: "EntryPoint") -> None:
+        try:
+            member = entry.load()
+        except Exception as error:  # whatever a module of others raises
+            self._loaded = False
+            package = entry.dist.name if entry.dist else "an installed package"
+            raise ConfigError(
+                f"The {self.noun} {entry.name!r} of the plug-in {package} cannot be imported from "
+                f"{entry.value}: {type(error).__name__}: {error}. Update the package, or uninstall "
+                f"it: pip uninstall {package}"
+            ) from None
+        if entry.name not in self._members:
+            self.register(entry.name)(member)
+
+
+def plug_ins(group: str) -> "list[EntryPoint]":
+    """What installed packages offer as members of a folder such as `totune.heads`."""
+    from importlib.metadata import entry_points  # takes a moment, and `import totune` must not
+
+    return sorted(entry_points(group=group), key=lambda entry: entry.name)
+
+
+def registry_of(package: str) -> "Registry[Any]":
+    """The registry that a plug-in folder's `base.py` owns.
+
+    Args:
+        package: the dotted name of the folder.
+    """
+    base = importlib.import_module(f"{package}.base")
+    return next(one for one in vars(base).values() if isinstance(one, Registry))
+
+
+def _place(member: type) -> tuple[str, str]:
+    return member.__module__, member.__qualname__
 
 
 def option_names(member: type) -> list[str]:
@@ -159,7 +251,7 @@ def options_of(member: object) -> dict[str, Any]:
     return dataclasses.asdict(member)  # type: ignore[call-overload, no-any-return]
 
 
-Typed = Literal["names", "seeds", "layers", "duration", "size"]
+Typed = Literal["names", "seeds", "layers", "duration", "size", "pairs"]
 
 _LIMITS: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
     "gt": (operator.gt, "above"),
@@ -207,6 +299,44 @@ def same_setting(settings: type, name: str, **changes: Any) -> Any:
     return dataclasses.field(
         default=changes.pop("default", declared.default), metadata={**declared.metadata, **changes}
     )
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def takes_settings(settings: type, *left_out: str) -> Callable[[F], F]:
+    """Has `help` and notebooks show the settings that a function's `**settings` takes.
+
+    The signature gets a keyword for each, with type and default; the docstring what each is.
+
+    Args:
+        settings: a dataclass of `DeclaredSettings`.
+        left_out: names of those that the function does not take.
+    """
+
+    def extend(function: F) -> F:
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        fields = [f for f in dataclasses.fields(settings) if f.name not in left_out]
+        keywords = [
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=_default_of(field)
+            )
+            for field in fields
+        ]
+        lines = "\n".join(f"        {f.name}: {f.metadata['description']}" for f in fields)
+        text = re.sub(r" +\*\*settings:.*", lambda _: lines, function.__doc__ or "")
+        function.__signature__ = signature.replace(parameters=[*own, *keywords])  # type: ignore[attr-defined]
+        function.__doc__ = text
+        return function
+
+    return extend
+
+
+def _default_of(field: "dataclasses.Field[Any]") -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
 
 
 class DeclaredSettings:

@@ -1,4 +1,4 @@
-"""Counts, sizes, times and errors as words, for messages and reports."""
+"""Counts, sizes, times and errors as words, for messages and reports, without secrets."""
 
 import math
 import re
@@ -54,7 +54,7 @@ def parse_size(text: str) -> int:
     Raises:
         ConfigError: when `text` is not a size.
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", text.strip().lower())
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d+)?)\s*([kmgt]?)(i?)b?", text.strip().lower())
     if not match or (match[3] and not match[2]):
         raise ConfigError(f"{text!r} is not a size; write one like 500MB, 20GB or 1.5GiB.")
     unit = math.pow(1024 if match[3] else 1000, _POWERS.index(match[2]))
@@ -68,6 +68,22 @@ def first_line(error: BaseException) -> str:
     """
     message = error.args[0] if isinstance(error, KeyError) and error.args else error
     return str(message).strip().partition("\n")[0].rstrip(".: ") or type(error).__name__
+
+
+_USER_INFO = re.compile(r"(?<=://)[^\s\"'<>]*@")
+_KEYS = "password|passwd|pwd|pass|passphrase|token|secret|signature|credential"
+_QUERY = re.compile(rf"([?&;][\w.-]*(?:{_KEYS}|key)[\w.-]*=)[^&;#\s\"'<>]+", re.IGNORECASE)
+_TOKENS = re.compile(r"\b(hf_|github_pat_|gh[opsu]_|local-|sk-|AKIA)[A-Za-z0-9_-]{16,}")
+
+
+def hide_secrets(text: str) -> str:
+    """The same with *** for what lets somebody in.
+
+    That is the user info of addresses (whoever forgets to quote an @ in a password is covered), the
+    keys in their queries, and the tokens of the hub and of other services.
+    """
+    text = _USER_INFO.sub("***@", text)
+    return _TOKENS.sub(r"\1***", _QUERY.sub(r"\1***", text))
 
 
 def _significant(value: float, digits: int) -> str:

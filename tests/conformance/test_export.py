@@ -15,6 +15,7 @@ from tests.tiny_runs import (
     MAX_LENGTH,
     TinyTask,
     classes,
+    forget_hashes,
     tiny_examples,
     tiny_task,
     tiny_tokenizer,
@@ -370,11 +371,19 @@ def test_a_folder_without_tokenizer_is_refused(saved_model: Path) -> None:
         ({"readout": {"depth": 3}}, "no option 'depth'"),
         ({"max_length": "long"}, "long"),
         ({"max_length": None}, "max_length"),
+        ({"columns": 5}, "columns"),
+        ({"columns": {"text": 3}}, "columns"),
+        ({"columns": {"text": "a", "label": "b", "colour": 1}}, "no option 'colour'"),
+        ({"framing": 5}, "framing"),
+        ({"framing": {"colour": 1}}, "no option 'colour'"),
+        ({"task": 5}, "task"),
+        ({"files": 5}, "files"),
     ],
 )
 def test_a_description_edited_by_hand_is_refused(
     saved_model: Path, change: dict[str, Any], words: str
 ) -> None:
+    forget_hashes(saved_model)
     about = {**description(saved_model), **change}
     kept = {name: value for name, value in about.items() if value is not None}
     (saved_model / "totune.json").write_text(json.dumps(kept))
@@ -383,6 +392,7 @@ def test_a_description_edited_by_hand_is_refused(
 
 def test_a_head_of_another_model_is_refused(saved_model: Path) -> None:
     weights = load_file(saved_model / "head.safetensors")
+    forget_hashes(saved_model)
     save_file(
         {name: tensor[:1] for name, tensor in weights.items()}, saved_model / "head.safetensors"
     )
@@ -418,6 +428,9 @@ def test_a_baseline_comes_back(name: str, kind: str, tmp_path: Path) -> None:
     wanted = task.decode(task.predictions(fitted.outputs(rows), rows.counts))
     assert found == (wanted if rows.words else pytest.approx(wanted))
     (tmp_path / "saved" / "baseline" / "baseline.safetensors").write_bytes(b"cut")
+    with pytest.raises(ModelError, match=r"baseline.safetensors is damaged or was changed"):
+        load_model(tmp_path / "saved")
+    forget_hashes(tmp_path / "saved")
     with pytest.raises(ModelError, match="no readable baseline"):
         load_model(tmp_path / "saved")
 

@@ -14,7 +14,7 @@ from totune.runs.context import Context
 from totune.runs.executors.base import Job
 from totune.runs.store import Store
 
-TIMES = ("costs", "finished_at", "epochs")
+TIMES = ("costs", "finished_at", "epochs", "sha256")
 
 
 def results(study: Path) -> dict[tuple[str, int], Any]:

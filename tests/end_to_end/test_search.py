@@ -10,6 +10,8 @@ import pytest
 from tests.end_to_end.commands import Ended
 from tests.end_to_end.conftest import Run, Start
 
+from totune.io import read_checked_json
+
 EPOCHS = (
     "--num-train-epochs",
     6,
@@ -32,7 +34,7 @@ def searches(study: Path) -> dict[str, dict[str, Any]]:
     """The records of the searches, without what a clock measured."""
     found = {}
     for path in sorted((study / "search").glob("*.json")):
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_checked_json(path)
         for trial in record["trials"]:
             del trial["seconds"]
         found[record["strategy"]] = record

@@ -1,7 +1,6 @@
 """A search that two processes share through PostgreSQL; a real server is started for it."""
 
 import importlib.util
-import json
 import os
 import pwd
 import re
@@ -16,6 +15,8 @@ from typing import Any
 
 import pytest
 from tests.end_to_end.conftest import Run, Start
+
+from totune.io import read_checked_json
 
 pytestmark = pytest.mark.slow
 
@@ -82,7 +83,7 @@ def compare(data: Path, out: Path, storage: str | None, *more: object) -> tuple[
 
 def search(study: Path) -> dict[str, Any]:
     path = study / "search" / "feature-extraction.json"
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, Any] = read_checked_json(path)
     return found
 
 

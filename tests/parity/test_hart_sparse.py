@@ -4,7 +4,8 @@ import pytest
 
 from totune.progress import Progress
 from totune.recipes.cross_validation import cross_validate
-from totune.recipes.recipe import load_recipe
+from totune.recipes.loading import load_recipe
+from totune.recipes.planned import find_source
 
 
 @pytest.mark.shared
@@ -12,7 +13,7 @@ from totune.recipes.recipe import load_recipe
 def test_the_papers_means_come_out_again(shared):
     recipe = load_recipe("hart-sparse")
     plain = recipe.run.model_copy(update={"protocols": recipe.run.protocols[:1]})
-    file = recipe.data_file(shared / "data")
+    file, _ = find_source(recipe.data["tweets"], shared / "data")
     results = cross_validate(recipe, plain, file, fraction=1.0, seeds=1, progress=Progress())
     for outcome in results.groups[0].outcomes:
         for metric, limit in recipe.tolerance.items():

@@ -28,6 +28,8 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         package = packages[folder]
         monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path / folder)])
     registries = (HEADS, STRATEGIES)
+    for registry in registries:
+        registry.names()  # modules register once, so all of the package's own must have
     before = [dict(registry._members) for registry in registries]
     for registry in registries:
         monkeypatch.setattr(registry, "_loaded", False)

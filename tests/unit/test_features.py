@@ -392,20 +392,48 @@ def test_a_folder_in_the_place_of_an_entry_that_holds_something_is_left_alone(
     assert "cannot be stored" in notes.warned[-1]
 
 
-def test_of_a_large_entry_blocks_spread_over_it_are_checked(
-    feature_cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("opened", ["again", "by another process"])
+def test_every_byte_of_an_entry_is_checked(
+    feature_cache: FeatureCache, monkeypatch: pytest.MonkeyPatch, opened: str
 ) -> None:
     monkeypatch.setattr(entry_file_module, "BLOCK", 1 << 10)
-    monkeypatch.setattr(entry_file_module, "CHECKED_BLOCKS", 3)
     encoder, pieces = SmallEncoder(), some_pieces()
     feature_cache.features(encoder, pieces, TOKENS, "fp32")
     path = the_file(feature_cache)
     size = entry_file_module.HEAD + int(pieces.offsets[-1]) * WIDTH * 4
-    for place, expected in ((size - 1, 1), (size // 2, 1), (entry_file_module.HEAD + 1, 0)):
+    for place in (size - 1, size // 2, entry_file_module.HEAD + 1):
         notes = Recorder()
+        monkeypatch.setattr(feature_cache, "_progress", notes)
+        feature_cache.release()
         _flip(path, place)
-        assert again(feature_cache, notes).features(encoder, pieces, TOKENS, "fp32") is not None
-        assert len(notes.warned) == expected
+        cache = feature_cache if opened == "again" else again(feature_cache, notes)
+        assert cache.features(encoder, pieces, TOKENS, "fp32") is not None
+        assert len(notes.warned) == 1
+
+
+def test_an_entry_is_checked_once_in_a_process(
+    feature_cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, pieces = SmallEncoder(), some_pieces()
+    feature_cache.features(encoder, pieces, TOKENS, "fp32")
+    checked: list[object] = []
+    monkeypatch.setattr(entry_file_module, "_verify", lambda *_: checked.append(1))
+    for cache in (feature_cache, again(feature_cache)):
+        for _ in range(3):
+            cache.release()
+            assert cache.features(encoder, pieces, TOKENS, "fp32") is not None
+    assert len(checked) == 1
+
+
+def test_an_entry_that_is_pruned_while_it_is_opened_is_used_all_the_same(
+    feature_cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, pieces = SmallEncoder(), some_pieces()
+    feature_cache.features(encoder, pieces, TOKENS, "fp32")
+    cache = again(feature_cache)
+    monkeypatch.setattr(folder_module.Folder, "touch", lambda folder, key: folder.prune(None, 0))
+    assert cache.features(encoder, pieces, TOKENS, "fp32") is not None
+    assert not list(cache.root.glob("*.features"))
 
 
 # The budget

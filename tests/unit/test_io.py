@@ -18,13 +18,12 @@ def test_what_is_written_replaces_what_was_there(tmp_path: Path):
     assert [file.name for file in path.parent.iterdir()] == ["facts.json"]
 
 
-@pytest.mark.parametrize("sync", [False, True])
-def test_a_block_that_fails_leaves_the_old_file(tmp_path: Path, sync: bool):
+def test_a_block_that_fails_leaves_the_old_file(tmp_path: Path):
     path = tmp_path / "a.txt"
     write_text(path, "old")
 
     def fail() -> None:
-        with replacing(path, sync) as temporary:
+        with replacing(path) as temporary:
             temporary.write_text("half of the n")
             raise KeyboardInterrupt
 
@@ -35,7 +34,7 @@ def test_a_block_that_fails_leaves_the_old_file(tmp_path: Path, sync: bool):
 
 
 def test_the_name_of_an_unfinished_file_tells_its_process(tmp_path: Path):
-    with replacing(tmp_path / "a.txt", sync=True) as temporary:
+    with replacing(tmp_path / "a.txt") as temporary:
         temporary.write_text("new")
         assert temporary.name == f"a.txt.{os.getpid()}.tmp"
         assert not (tmp_path / "a.txt").exists()

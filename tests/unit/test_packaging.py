@@ -80,5 +80,8 @@ def test_an_unknown_attribute_is_named():
 
 
 def test_the_public_names_are_listed():
-    classes, calls = ["Callback", "Predictor", "Study"], ["compare", "extract_features", "load"]
-    assert dir(totune) == [*classes, "__version__", *calls, "merge", "train"]
+    calls = {"compare", "extract_features", "load", "merge", "train"}
+    classes = {"Callback", "Predictor", "Study", "Strategy", "Head", "Task", "Baseline", "Phase"}
+    assert calls | classes | {"__version__"} <= set(dir(totune))
+    assert dir(totune) == sorted(totune.__all__)
+    assert all(hasattr(totune, name) for name in totune.__all__)

@@ -74,8 +74,8 @@ def test_a_number_makes_no_member_of_another_name(toys: Registry):
 def test_one_name_cannot_be_taken_twice():
     registry: Registry = Registry("toy", "toybox")
     registry.register("ball")(type("Ball", (), {}))
-    with pytest.raises(ValueError, match="two toy members are called 'ball'"):
-        registry.register("ball")(type("Ball", (), {}))
+    with pytest.raises(ConfigError, match="Two toy members are called 'ball'"):
+        registry.register("ball")(type("Other", (), {}))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,14 @@
 
 import pytest
 
-from totune.text import counted, first_line, format_bytes, format_duration, listed
+from totune.text import (
+    counted,
+    first_line,
+    format_bytes,
+    format_duration,
+    hide_secrets,
+    listed,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +63,25 @@ def test_counts_and_places():
 )
 def test_the_first_line_of_an_error(error: Exception, expected: str):
     assert first_line(error) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("a postgresql://me:pw@host/db b", "a postgresql://***@host/db b"),
+        ("postgresql+psycopg://me:p:w@host:5432/db", "postgresql+psycopg://***@host:5432/db"),
+        ("mysql://me:p@ss/w@host/db?ssl=1", "mysql://***@host/db?ssl=1"),
+        ("https://secrettoken@host/api", "https://***@host/api"),
+        (
+            "totune --search-storage 'x://me:pw@h/db' -q",
+            "totune --search-storage 'x://***@h/db' -q",
+        ),
+        ("postgresql://h/db?password=a&sslmode=b", "postgresql://h/db?password=***&sslmode=b"),
+        ("http://h/?a=1&api_key=abc;Token=x y", "http://h/?a=1&api_key=***;Token=*** y"),
+        ("hub token hf_abcdefghijklmnopqrstuvwx.", "hub token hf_***."),
+        ("sqlite:////x.db hub:glue/mrpc me@example.org", None),
+        ("see https://host/path?page=2#keys and --set monkey=5", None),
+    ],
+)
+def test_secrets_are_hidden(text: str, hidden: str | None):
+    assert hide_secrets(text) == (text if hidden is None else hidden)

@@ -1,6 +1,5 @@
 """What an analysis leaves behind: JSON and Parquet files, a page, and a section of a report."""
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +9,7 @@ from typing import Any
 
 from totune.analyses.base import ANALYSES, Analysis, AnalysisResult, In
 from totune.errors import ConfigError
-from totune.io import replacing, write_json
+from totune.io import read_checked_json, replacing, write_checked_json
 from totune.outputs import MADE_BY, check_output_folder, check_reports, has_mark
 from totune.progress import Progress
 from totune.registry import options_of
@@ -51,10 +50,10 @@ class Findings:
         import pyarrow.parquet as pq
 
         path = folder / FOLDER / f"{self.analysis}.json"
-        write_json(path, self.to_json())
         rows = path.with_suffix(".parquet")
         with replacing(rows) as temporary:
             pq.write_table(pa.Table.from_pylist([dict(row) for row in self.result.rows]), temporary)
+        write_checked_json(path, self.to_json())
         return path
 
     @property
@@ -163,7 +162,7 @@ def read_findings(folder: Path, except_for: str = "") -> list[Findings]:
 
 def _read(path: Path) -> Findings:
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = read_checked_json(path)
         result = AnalysisResult(**facts.pop("values"))
         return Findings(**facts, result=result)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

@@ -2,13 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from totune.analyses.base import ANALYSES, Analysis, AnalysisResult, Rows, degenerate_warning
+from totune.analyses.base import (
+    ANALYSES,
+    Analysis,
+    AnalysisResult,
+    Rows,
+    degenerate_warning,
+    finite,
+)
 from totune.analyses.blocks import (
     POOLED,
     block_table,
@@ -43,6 +50,7 @@ from totune.report.table import Cell, number
 from totune.runs.records import RunRecord
 
 Facts = Mapping[str, Any]
+_CHOSEN = "; the penalty is chosen by cross-validation among these"
 
 
 @ANALYSES.register("layer-probe")
@@ -62,6 +70,8 @@ class LayerProbe(Analysis[HiddenStates]):
         pooling: how a text's tokens become one vector: `mean`, `max`, or the first (`cls`).
         max_train_rows: largest number of rows a probe is trained on, drawn at random; with 10,000
             an encoder of 12 blocks takes about half a minute where labels are two classes.
+        penalty: `chosen` by cross-validation, or `none`: plain logistic or linear regression, as
+            the paper has it, which over-fits where rows are few.
         folds: number of folds of the cross-validation.
         seed: seed of the drawn rows, the folds, the permutations and the resamples.
     """
@@ -71,6 +81,7 @@ class LayerProbe(Analysis[HiddenStates]):
 
     pooling: Pool = "mean"
     max_train_rows: Annotated[int, Field(ge=20)] = 10_000
+    penalty: Literal["chosen", "none"] = "chosen"
     folds: Annotated[int, Field(ge=2)] = 3
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
 
@@ -94,7 +105,8 @@ class LayerProbe(Analysis[HiddenStates]):
             progress.say(f"Probes train on {len(train):,} rows, drawn from {len(every):,}.")
         check_varied(dev[task.known(dev)], task, "dev")
         warn_of_missing_classes(every[train], dev, task, progress)
-        prober = Prober(task, metric, every[train], self.folds, self.seed)
+        penalised = self.penalty == "chosen"
+        prober = Prober(task, metric, every[train], self.folds, self.seed, penalised)
         permuted = _permutations(every[train], blocks, [self.seed, 0])
         scorer = ProbeScorer(task, metric, dev, _permutations(dev, blocks, [self.seed, 1]))
         rows: list[dict[str, Any]] = []
@@ -108,6 +120,7 @@ class LayerProbe(Analysis[HiddenStates]):
             "depth": inputs.depth,
             "pooling": self.pooling,
             "model": prober.model,
+            "penalty": self.penalty,
             "train_rows": len(train),
             "dev_rows": len(dev),
             "leading": [
@@ -162,7 +175,7 @@ def _rows(
             "score": float(real),
             "control": float(control),
             "selectivity": sign * float(real - control),
-            "C": probe.strength,
+            "C": finite(probe.strength),
             "n_train": train_rows,
         }
 
@@ -264,5 +277,5 @@ def _notes(facts: Facts, has_seeds: bool) -> list[str]:
         f"{metric} on dev{over}. Below it the selectivity: what the probe scores above the same "
         "probe on permuted labels.",
         f"Probes: {facts['model']} on standardised states, {POOLED[facts['pooling']]}, trained on "
-        f"{facts['train_rows']:,} rows; the penalty is chosen by cross-validation among these.",
+        f"{facts['train_rows']:,} rows{_CHOSEN if facts.get('penalty') != 'none' else ''}.",
     ]

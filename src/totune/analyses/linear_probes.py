@@ -11,6 +11,7 @@ fraction of its error. On one core a block of 8,551 rows and 384 features takes 
 two classes, some with six, and a third of one with scores.
 """
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,7 +41,7 @@ class Probed(NamedTuple):
     """What the probe of one block predicts for the dev rows.
 
     Attributes:
-        strength: C, as cross-validation chose it.
+        strength: C, as cross-validation chose it; infinite without a penalty.
         predictions: of the probe, on the scale of `task.targets`, [N].
         control: of the same probe trained on permuted labels, [N].
     """
@@ -59,21 +60,31 @@ class Prober:
         targets: of the training rows, [N].
         folds: number of folds of the cross-validation, stratified where labels are classes.
         seed: seed of the folds.
+        penalised: whether there is a penalty; otherwise plain logistic or linear regression.
 
     Raises:
         DataError: if there are too few rows, or fewer than two labels that occur twice.
     """
 
     def __init__(
-        self, task: "Task", metric: str, targets: NDArray[Any], folds: int, seed: int
+        self,
+        task: "Task",
+        metric: str,
+        targets: NDArray[Any],
+        folds: int,
+        seed: int,
+        penalised: bool = True,
     ) -> None:
         self.task, self.metric, self.targets = task, metric, targets
+        self.penalised = penalised
         self.regression = task.name == "regression"
         self.folds = self._draw_folds(folds, seed)
 
     @property
     def model(self) -> str:
         """What a probe is."""
+        if not self.penalised:
+            return f"{'linear' if self.regression else 'logistic'} regression without penalty"
         return "ridge regression" if self.regression else "logistic regression"
 
     def probe(self, train: Features, dev: Features, permuted: NDArray[Any]) -> Probed:
@@ -94,7 +105,7 @@ class Prober:
         # One thread: the matrices are small, and threads wait for each other on a busy machine.
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            strength = self._choose(train)
+            strength = self._choose(train) if self.penalised else math.inf
             probe, control = (
                 self._new(strength).fit(train, labels).predict(dev)
                 for labels in (self.targets, permuted)
@@ -120,10 +131,12 @@ class Prober:
         return scores
 
     def _new(self, strength: float) -> Any:
-        from sklearn.linear_model import LogisticRegression, Ridge
+        from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
         from totune.linear_model import RANKING_MAX_ITER, RANKING_TOLERANCE
 
+        if self.regression and math.isinf(strength):
+            return LinearRegression()
         penalty = self._penalty(strength)
         if self.regression:
             return Ridge(**penalty)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from totune.data.examples import Examples
-from totune.registry import Registry
+from totune.registry import Member, Registry
 from totune.tasks.base import Task
 
 Embed = Callable[[Examples], np.ndarray]  # rows -> vectors [N, H] of the frozen encoder
@@ -38,7 +38,7 @@ class FittedBaseline(ABC):
         """Writes plain data (JSON and safetensors, never a pickle)."""
 
 
-class Baseline(ABC):
+class Baseline(Member, ABC):
     """A kind of baseline; its fields are its options.
 
     Attributes:

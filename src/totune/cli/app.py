@@ -3,6 +3,7 @@
 0 done; 1 a run failed, or totune did; 2 wrong usage or input; 130 interrupted.
 """
 
+import importlib
 import os
 import sys
 import traceback
@@ -24,13 +25,16 @@ from totune.cli import (
     predict,
     pretrain,
     reproduce,
+    submit,
 )
 from totune.cli import list as list_command
 from totune.cli.analyze.app import app as analyze
+from totune.cli.interrupts import INTERRUPTED, interruptible
 from totune.cli.options import Command
-from totune.errors import TotuneError
+from totune.errors import ConfigError, TotuneError
+from totune.io import describe_fault, memory_ran_out
+from totune.text import hide_secrets
 
-INTERRUPTED = 130
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "compare": (compare.compare, compare.COMPARE_EXAMPLES),
     "advise": (advise.run, advise.EXAMPLES),
@@ -50,7 +54,6 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
 app = typer.Typer(
     name="totune",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={
@@ -66,6 +69,7 @@ for name, (command, epilog) in COMMANDS.items():
 app.add_typer(analyze, name="analyze")
 app.add_typer(cache.app, name="cache")
 app.add_typer(pretrain.app, name="pretrain")
+app.add_typer(submit.app, name="submit")
 
 
 def _speak_of_flags(group: typer.Typer) -> None:
@@ -92,6 +96,15 @@ def options(
         bool,
         typer.Option("--debug", help="Show tracebacks (as TOTUNE_DEBUG=1 does)."),
     ] = False,
+    import_module: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a module of yours first, whose heads, strategies and the like are then "
+            "there by name; repeatable, anywhere in the line.",
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -114,6 +127,32 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(_run([one for one in arguments if one != "--debug"], debug))
 
 
+def _import_modules(arguments: list[str]) -> list[str]:
+    """Imports what `--import MODULE` names, wherever it stands; returns the other arguments.
+
+    Raises:
+        ConfigError: if a module cannot be imported.
+    """
+    left, given = [], iter(arguments)
+    for one in given:
+        option, _, module = one.partition("=")
+        if option != "--import":
+            left.append(one)
+            continue
+        module = module or next(given, "")
+        if os.getcwd() not in sys.path:  # which a console script does not look in
+            sys.path.append(os.getcwd())
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # whatever a module of others raises
+            reason = f"{type(error).__name__}: {error}"
+            raise ConfigError(
+                f"--import {module or 'MODULE'} cannot be imported: {reason}. Name a module that "
+                "is installed or lies in this folder, without .py."
+            ) from None
+    return left
+
+
 def _run(arguments: list[str], debug: bool) -> int:
     try:
         code = _invoke(arguments)
@@ -125,6 +164,10 @@ def _run(arguments: list[str], debug: bool) -> int:
         _tell(f"error: {error}", debug)
         return error.exit_code
     except Exception as error:
+        fault = _memory(error) if memory_ran_out(error) else describe_fault(error)
+        if fault is not None:
+            _tell(f"error: {fault}", debug)
+            return 2
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
         hint = "" if debug else " (a fault of totune; --debug shows where)"
         _tell(f"error: {reason}{hint}", debug)
@@ -137,9 +180,19 @@ def _run(arguments: list[str], debug: bool) -> int:
     return code
 
 
+def _memory(error: Exception) -> str:
+    """What to do where memory runs out; NumPy's message tells for what."""
+    for_what = f" ({error})" if str(error) else ""
+    return (
+        f"Memory ran out{for_what}. Close other programs, or ask for less: fewer rows "
+        "(--fraction), shorter texts (--max-length), fewer --jobs. What had finished is kept."
+    )
+
+
 def _invoke(arguments: list[str]) -> int:
     try:
-        app(arguments, prog_name="totune")
+        with interruptible():
+            app(_import_modules(arguments), prog_name="totune")
     except SystemExit as end:  # how the application always ends
         return end.code if isinstance(end.code, int) else int(bool(end.code))
     except KeyboardInterrupt:
@@ -149,8 +202,8 @@ def _invoke(arguments: list[str]) -> int:
 
 def _tell(message: str, debug: bool) -> None:
     if debug:
-        traceback.print_exc()
-    print(message, file=sys.stderr)
+        print(hide_secrets(traceback.format_exc()), end="", file=sys.stderr)
+    print(hide_secrets(message), file=sys.stderr)
 
 
 def _mute(stream: TextIO) -> None:

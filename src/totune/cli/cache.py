@@ -13,6 +13,7 @@ from totune.text import format_bytes, parse_size
 if TYPE_CHECKING:
     from totune.features.folder import CacheEntry
 
+MOST_DAYS = 36_500  # a century: Python counts no more than 999,999,999
 KEEP_DAYS = 30.0
 
 app = typer.Typer(
@@ -55,6 +56,7 @@ def prune(
         float | None,
         typer.Option(
             min=0,
+            max=MOST_DAYS,
             metavar="DAYS",
             help="Remove what was not used for this long (30 if no option is given).",
         ),

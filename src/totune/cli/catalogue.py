@@ -2,9 +2,9 @@
 
 import ast
 import dataclasses
-import importlib
 import inspect
 import re
+import sys
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from totune.extraction.settings import ExtractionSettings
 from totune.pretraining.settings import PretrainingSettings
-from totune.registry import DeclaredSettings, Registry, limit_text
+from totune.registry import DeclaredSettings, limit_text, plug_ins, registry_of
 from totune.runs.settings import Settings
 
 PLUGINS = ("strategies", "heads", "baselines", "tasks", "analyses")
@@ -54,7 +54,7 @@ def entries(kind: str) -> list[CatalogueEntry]:
         return encoder_entries()
     if kind == "recipes":
         return recipe_entries()
-    registry = find_registry(kind)
+    registry = registry_of(f"totune.{kind}")
     return [describe(kind, name, registry.get(name)) for name in registry.names()]
 
 
@@ -111,16 +111,10 @@ def _summary(member: type) -> str:
 
 def recipe_entries() -> list[CatalogueEntry]:
     """The tables and figures that `totune reproduce` runs."""
-    from totune.recipes.recipe import load_recipe, recipe_names
+    from totune.recipes.loading import load_recipe, recipe_names
 
     found = [load_recipe(name) for name in recipe_names()]
     return [CatalogueEntry("recipes", one.name, f"{one.title} ({one.paper}).", ()) for one in found]
-
-
-def find_registry(kind: str) -> Registry[Any]:
-    """The registry that the folder's `base.py` owns."""
-    base = importlib.import_module(f"totune.{kind}.base")
-    return next(value for value in vars(base).values() if isinstance(value, Registry))
 
 
 def describe(kind: str, name: str, member: type) -> CatalogueEntry:
@@ -214,7 +208,23 @@ def outlines(kind: str) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]
             if isinstance(node, ast.ClassDef):
                 classes[node.name] = node
                 members |= dict.fromkeys(_registered(node), node)
-    return [(name, *_outline(members[name], classes)) for name in sorted(members)]
+    own = [(name, *_outline(members[name], classes)) for name in sorted(members)]
+    return own + _outlines_outside(kind)
+
+
+def _outlines_outside(kind: str) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
+    """Likewise of what plug-ins have: those that were imported, and those that are installed."""
+    package = f"totune.{kind}"
+    imported = sys.modules.get(f"{package}.base")
+    members = registry_of(package).outside() if imported else {}
+    found = {name: describe(kind, name, member) for name, member in members.items()}
+    for entry in plug_ins(package):
+        origin = entry.dist.name if entry.dist else entry.value
+        found.setdefault(entry.name, CatalogueEntry(kind, entry.name, f"Plug-in of {origin}.", ()))
+    return [
+        (name, one.summary, one.suits, tuple(option.name for option in one.options))
+        for name, one in sorted(found.items())
+    ]
 
 
 def _recipe_outlines() -> list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:

@@ -53,6 +53,12 @@ COMPARE_EXAMPLES = examples(
         "--set feature-extraction.pooling=cls",
     ),
     (
+        "A heavy head on frozen features against a light head on a tuned encoder:",
+        "totune compare pairs.tsv --candidate "
+        "esim-frozen=feature-extraction,head=esim,pair_encoding=separate "
+        "--candidate tuned=fine-tuning,learning_rate=3e-5",
+    ),
+    (
         "Tagged words, in a folder of CoNLL files:",
         "totune compare data/conll2003 --head crf --tag-scheme iobes",
     ),
@@ -100,9 +106,8 @@ def compare(
     chosen = read_settings(settings)
     from totune import api
     from totune.cli.progress import RichProgress
-    from totune.search.records import hide_passwords
 
-    command = hide_passwords(shlex.join(["totune", *sys.argv[1:]]))
+    command = shlex.join(["totune", *sys.argv[1:]])
     with RichProgress(quiet) as progress:
         study = api.compare(data, out=out, progress=progress, command=command, **chosen)
     if json:

@@ -27,7 +27,7 @@ from totune.errors import ConfigError, TotuneError
 from totune.outputs import output_path
 from totune.pretraining.settings import PretrainingSettings
 from totune.registry import DeclaredSettings, Typed, choices_of
-from totune.runs.settings import DATA, TRAINING, Settings
+from totune.runs.settings import DATA, OF_STUDIES, TRAINING, Settings
 from totune.text import parse_size
 
 Json = Annotated[
@@ -138,6 +138,8 @@ class Command(TyperCommand):
             if isinstance(error, ConfigError):
                 error.faults = list(map(in_flags, error.faults))
             raise
+        except EOFError as error:  # of a file; Typer would take it for the end of what is typed
+            raise RuntimeError(f"EOFError: {error}") from error
         finally:
             _flags.reset(set_aside)
 
@@ -202,6 +204,14 @@ _SET = option(
     "task.NAME=VALUE; repeatable.",
     metavar="NAME=VALUE",
 )
+_CANDIDATE = option(
+    "candidate",
+    list[str] | None,
+    "Study",
+    "Compare this: a strategy or baseline under a label of its own, with a head and options of its "
+    "own; repeatable, and added to those of --strategies.",
+    metavar="LABEL=STRATEGY[,head=HEAD][,NAME=VALUE...]",
+)
 _SEARCH = option(
     "search",
     str | None,
@@ -211,6 +221,7 @@ _SEARCH = option(
 )
 # Settings that a person types in another way.
 _GATHERED = {"options": [*MEMBER_OPTIONS, _SET], "search_trials": [_SEARCH]}
+_BESIDE = {"strategies": [_CANDIDATE]}  # options that say more of a setting
 
 
 def options_of(settings: type[DeclaredSettings]) -> list[inspect.Parameter]:
@@ -226,8 +237,9 @@ def options_of(settings: type[DeclaredSettings]) -> list[inspect.Parameter]:
             continue
         kind, default = hints[field.name], field.default
         if about["typed"]:
-            default = None if default in (None, ()) else str(default)
-            kind = str | None if default is None else str
+            several = about["typed"] == "pairs"
+            default = None if several or default in (None, ()) else str(default)
+            kind = list[str] | None if several else str | None if default is None else str
         elif choices_of(settings, field.name):
             kind = str | None if default is None else str
         text = in_flags(about["description"], flags)
@@ -235,6 +247,7 @@ def options_of(settings: type[DeclaredSettings]) -> list[inspect.Parameter]:
             text += f" {_NOTATIONS[about['typed']]}"
         name = about["flag"] or field.name
         found.append(option(name, kind, about["panel"], text, default, about["metavar"]))
+        found += _BESIDE.get(field.name, [])
     return found
 
 
@@ -244,6 +257,7 @@ _NOTATIONS: Mapping[Typed, str] = {
     "layers": "As 0,6,12.",
     "duration": "As 90s, 30m or 1h30m.",
     "size": "As 500MB or 20GB.",
+    "pairs": "Repeatable.",
 }
 
 
@@ -252,23 +266,17 @@ def _flag(name: str) -> str:
 
 
 STUDY_OPTIONS = options_of(Settings)
-_OF_SEVERAL_RUNS = {  # what one run has no use for
-    *("strategies", "seeds", "budget", "race", "race_fraction", "search", "search_storage"),
-    *(
-        "keep_weights",
-        "tolerance",
-        "folds",
-        "jobs",
-        "executor",
-        "address",
-        "cpus_per_run",
-        "gpus_per_run",
-    ),
-}
+_OF_SEVERAL_RUNS = OF_STUDIES | {"candidate", "search"}  # what one run has no use for
 DATA_OPTIONS = [
     one for one in STUDY_OPTIONS if one.annotation.__metadata__[0].rich_help_panel == DATA
 ]
 COMMON_OPTIONS = [one for one in STUDY_OPTIONS if one.name not in _OF_SEVERAL_RUNS]
+
+
+def optional(parameter: inspect.Parameter) -> inspect.Parameter:
+    """The same option without a default, for settings that are known where it is left out."""
+    kind, typed = parameter.annotation.__origin__, parameter.annotation.__metadata__[0]
+    return parameter.replace(default=None, annotation=Annotated[kind | None, typed])
 
 
 def takes(
@@ -295,6 +303,7 @@ def read_settings(
         ConfigError: with every value that cannot be read.
     """
     readers: dict[str, Callable[[Any], Any]] = {"set": parse_assignments, "search": parse_search}
+    readers["candidate"] = parse_candidates
     names = {}
     for field in dataclasses.fields(settings):  # type: ignore[arg-type]
         names[field.metadata["flag"] or field.name] = field.name
@@ -312,6 +321,8 @@ def read_settings(
             faults += error.faults
     if faults:
         raise ConfigError(faults)
+    if "candidate" in read:
+        read["strategies"] = [*read.get("strategies", []), *read.pop("candidate")]
     if "options" not in names.values():
         return read
     of_members = [one.name for one in MEMBER_OPTIONS if one.name in read]
@@ -330,7 +341,7 @@ def parse_duration(text: str) -> float:
     Raises:
         ConfigError: when `text` is not a duration.
     """
-    parts = re.findall(r"(\d+(?:\.\d+)?)(min|[smhd]?)", text.strip().lower())
+    parts = re.findall(r"(\d{1,18}(?:\.\d+)?)(min|[smhd]?)", text.strip().lower())
     if not parts or "".join(map("".join, parts)) != text.strip().lower():
         raise ConfigError(f"{text!r} is not a duration; write one like 90s, 30m or 1h30m.")
     return math.fsum(float(number) * _SECONDS[unit] for number, unit in parts)
@@ -342,7 +353,7 @@ def parse_seeds(text: str) -> int | list[int]:
     Raises:
         ConfigError: when `text` is neither.
     """
-    if not re.fullmatch(r"\d+(,\d+)*,?", text.replace(" ", "")):
+    if not re.fullmatch(r"\d{1,18}(,\d{1,18})*,?", text.replace(" ", "")):
         raise ConfigError(f"--seeds {text!r} is neither a number of seeds nor a list like 3,7,11.")
     numbers = [int(number) for number in text.split(",") if number.strip()]
     return numbers if "," in text else numbers[0]
@@ -369,7 +380,7 @@ def parse_search(text: str) -> dict[str, Any]:
         ConfigError: when `text` is neither, or nothing.
     """
     remedy = "write a number of trials like 20, or a time for each strategy like 10m"
-    if re.fullmatch(r"\d+", text.strip()):
+    if re.fullmatch(r"\d{1,18}", text.strip()):
         if int(text) == 0:
             raise ConfigError(f"--search {text!r} leaves nothing to try; {remedy}.")
         return {"search_trials": int(text)}
@@ -393,11 +404,54 @@ def parse_assignments(pairs: Sequence[str]) -> dict[str, Any]:
     faults = [
         f"--set {pair!r} is not of the form NAME=VALUE."
         for pair in pairs
-        if not re.fullmatch(r"[\w.-]+=.*", pair, flags=re.DOTALL)
+        if not re.fullmatch(r"[^=]*[\w-]=.*", pair, flags=re.DOTALL)  # labels may hold spaces
     ]
     if faults:
         raise ConfigError(faults)
     return {name: _value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
+
+
+def parse_pairs(pairs: Sequence[str]) -> dict[str, str | list[str]]:
+    """`NAME=VALUE` as a mapping of text; the values of a name that comes twice are listed.
+
+    Raises:
+        ConfigError: with every pair that is not one.
+    """
+    faults = [f"{pair!r} is not of the form NAME=VALUE." for pair in pairs if "=" not in pair]
+    if faults:
+        raise ConfigError(faults)
+    found: dict[str, list[str]] = {}
+    for name, _, value in (pair.partition("=") for pair in pairs):
+        found.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
+
+
+def parse_candidates(texts: Sequence[str]) -> list[dict[str, Any]]:
+    """`LABEL=STRATEGY[,head=HEAD][,NAME=VALUE...]` as mappings; values as in `parse_assignments`.
+
+    A comma separates options only before `NAME=`, so that a value may be a list.
+
+    Raises:
+        ConfigError: with every text that is not of this form.
+    """
+    found, faults = list[dict[str, Any]](), []
+    for text in texts:
+        label, _, rest = text.partition("=")
+        strategy, *options = re.split(r",(?=[^,=]+=)", rest)
+        pairs = [option.partition("=") for option in options]
+        if not label.strip() or not re.fullmatch(r"[\w.-]+", strategy.strip()):
+            faults.append(
+                f"--candidate {text!r} is not of the form LABEL=STRATEGY[,head=HEAD]"
+                "[,NAME=VALUE...], such as esim-frozen=feature-extraction,head=esim."
+            )
+            continue
+        given = {name.strip(): _value(value) for name, _, value in pairs}
+        head = {"head": given.pop("head")} if "head" in given else {}
+        member = {"strategy": strategy.strip(), "label": label.strip(), **head}
+        found.append({**member, "options": given})
+    if faults:
+        raise ConfigError(faults)
+    return found
 
 
 def _value(text: str) -> Any:
@@ -405,6 +459,8 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+    except RecursionError:
+        raise ConfigError(f"--set: {text[:20]}... is nested too deeply to be a value.") from None
 
 
 _READERS: Mapping[Typed, Callable[[Any], Any]] = {
@@ -413,4 +469,5 @@ _READERS: Mapping[Typed, Callable[[Any], Any]] = {
     "layers": parse_layers,
     "duration": parse_duration,
     "size": parse_size,
+    "pairs": parse_pairs,
 }

@@ -1,13 +1,19 @@
 """`totune plan`: what a strategy would train, before anything is trained."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from totune.cli.options import DATA_OPTIONS, Json, examples, parse_assignments, takes
+from totune.cli.options import (
+    DATA_OPTIONS,
+    Json,
+    examples,
+    parse_assignments,
+    read_settings,
+    takes,
+)
 from totune.cli.output import emit, show_table
 from totune.errors import ConfigError
 from totune.registry import build
@@ -18,9 +24,6 @@ if TYPE_CHECKING:
     from totune.model import Model
     from totune.strategies.phases import Group, Phase
     from totune.tasks.base import Task
-
-# Tables of trainable parameters leave it out, since its size is the task's, not the strategy's.
-LAST_LAYER = r"head\.(.*\.)?out\.(weight|bias)"
 
 EXAMPLES = examples(
     ("The top two layers of the default encoder:", "totune plan last-2"),
@@ -103,7 +106,7 @@ def _sizes(data: str | None, rows: int, reading: Mapping[str, Any]) -> tuple[int
         ConfigError: if a setting cannot be, or says how to read data and none was named.
         DataError: if the data cannot be used.
     """
-    settings = build(Settings, reading, "plan")
+    settings = build(Settings, read_settings(reading), "plan")
     settings.check()
     if data is None and settings.train is None:
         usual = Settings()
@@ -190,7 +193,7 @@ def _task(head: "Head", num_labels: int) -> "Task":
 
 def _phase(model: "Model", phase: "Phase") -> dict[str, Any]:
     """A phase as plain data; every part with what trains of it, at which rate, and the rest."""
-    from totune.strategies.coverage import assign
+    from totune.strategies.coverage import assign, without_last_layer
     from totune.strategies.phases import Solved
 
     solved = isinstance(phase.stop, Solved)
@@ -203,7 +206,7 @@ def _phase(model: "Model", phase: "Phase") -> dict[str, Any]:
             group = trained.get(names[id(parameter)])
             sizes[group] = sizes.get(group, 0) + parameter.numel()
         rows += [_row(part, group, size) for group, size in sizes.items()]
-    last = [name for name in trained if re.fullmatch(LAST_LAYER, name)]
+    rest = without_last_layer(trained)
     trainable = sum(unique[name].numel() for name in trained)
     return {
         "name": phase.name,
@@ -212,7 +215,7 @@ def _phase(model: "Model", phase: "Phase") -> dict[str, Any]:
         "stop": str(phase.stop) if solved else _words(phase.stop),
         "trainable": trainable,  # layers that share weights count once
         "trainable_without_last_classifier": (
-            trainable - sum(unique[name].numel() for name in last) if last else None
+            sum(unique[name].numel() for name in rest) if len(rest) < len(trained) else None
         ),
         "parts": rows,
     }

@@ -4,7 +4,8 @@ import csv
 import io
 import json as json_format
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +16,7 @@ from totune.cli.options import Json, examples
 from totune.cli.options import output as to_file
 from totune.cli.output import emit, plain
 from totune.data.label_sets import SEPARATOR
-from totune.errors import ConfigError
+from totune.errors import ConfigError, ModelError
 from totune.registry import did_you_mean
 
 if TYPE_CHECKING:
@@ -25,14 +26,22 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     ("To the screen:", "totune predict studies/reviews/best new.csv"),
-    ("To a file (csv, tsv or jsonl):", "totune predict model new.txt --output predictions.csv"),
+    (
+        "To a file (csv, tsv, jsonl or parquet), with the probability of every class:",
+        "totune predict model new.csv --probabilities --output predictions.csv",
+    ),
+    (
+        "One text, or texts from another program:",
+        "totune predict model --text-input 'A joy.'\n    zcat texts.gz | totune predict model -",
+    ),
     (
         "The second column is the text, whatever it is called:",
         "totune predict model new.tsv --text 2",
     ),
     ("Tagged words, one a line:", "totune predict model new.txt --output predictions.conll"),
 )
-FORMATS = (".csv", ".tsv", ".jsonl")
+FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
+STDIN = "-"
 CONLL = ".conll"  # of tagged words alone
 _LINE = 1 << 20  # bytes of the longest line that is looked at
 
@@ -76,21 +85,38 @@ Encoding = Annotated[
 def run(
     model_dir: ModelFolder,
     input: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="INPUT",
-            help="A table with the columns of the training data, a text a line, or a CoNLL file.",
+            help="A table with the columns of the training data, a text a line, or a CoNLL file; - "
+            "for texts from standard input, a line each.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             parser=to_file("output"),
             metavar="FILE",
-            help="A csv, tsv or jsonl file (of tagged words .conll too); standard output if not "
-            "named. Earlier predictions (but of tags) are replaced, other files are not.",
+            help="A csv, tsv, jsonl or parquet file (of tagged words .conll too); standard output "
+            "if not named. Earlier predictions of the same columns (but of tags) are replaced, "
+            "other files are not.",
         ),
     ] = None,
+    text_input: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--text-input",
+            metavar="TEXT",
+            help="A text to predict, in place of a file (of a pair: two with a tab between); "
+            "repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    probabilities: Annotated[
+        bool,
+        typer.Option("--probabilities", help="Add the probability of each class."),
+    ] = False,
     text: Text = None,
     pair: Pair = None,
     model: EncoderPlace = None,
@@ -99,27 +125,36 @@ def run(
 ) -> None:
     """Predict a label (with its probability), labels, a score or tags for every row, in order.
 
-    Several labels of a row are joined by | in csv and tsv, and a list in jsonl and --json.
+    Several labels of a row are joined by | in csv and tsv, and a list in jsonl and --json. The
+    input's columns are kept, before the prediction; of tagged words, words and tags alone.
     """
+    if (input is None) != bool(text_input):
+        raise ConfigError("Name an INPUT file (or - for standard input), or give `text_input`.")
     if output is not None:
-        _check_output(output, input)
-    from totune.data.sources import read_inputs
+        _check_output(output, input or STDIN)
+    from totune.data.inputs import input_table, lines_table, read_rows
     from totune.export import load_model
 
     trained = load_model(model_dir, model)
     if output is not None and output.suffix == CONLL and not trained.task.per_word:
         raise ConfigError(f"--output {output}: {CONLL} is for models that tag words.")
-    inputs = read_inputs(
-        input,
-        columns_of(trained),
-        named={"text": text, "pair": pair},
-        encoding=encoding,
-        tag_scheme=tag_scheme_of(trained),
-    )
+    columns, named = columns_of(trained), {"text": text, "pair": pair}
+    if input in (None, STDIN):
+        lines = text_input or sys.stdin.read().splitlines()
+        table = lines_table(lines, "standard input" if input else "`text_input`", columns)
+    else:
+        table = input_table(str(input), columns, named=named, encoding=encoding)
+    kept = {} if trained.task.per_word else table.columns
+    _check_columns(kept, output)
+    inputs = read_rows(table, columns, named=named, tag_scheme=tag_scheme_of(trained))
     tell_missing_documents(trained, inputs)
-    rows = predictions(trained, inputs)
+    found = predictions(trained, inputs, probabilities)
+    rows = [
+        {**dict(zip(kept, cells, strict=True)), **row}
+        for *cells, row in zip(*kept.values(), found, strict=True)
+    ]
     if output is not None:
-        output.write_text(as_text(rows, output.suffix), encoding="utf-8")
+        _write(rows, output)
         typer.echo(f"{len(rows)} predictions written to {output}", err=True)
     if json:
         return emit({"rows": len(rows), "output": output, "predictions": None if output else rows})
@@ -137,24 +172,62 @@ def _check_output(output: Path, read: str) -> None:
         raise ConfigError(f"--output {output} is a folder; name a file.")
     if output.exists() and Path(read).exists() and output.samefile(read):
         raise ConfigError(f"--output {output} is the file that is read; name another.")
-    if output.exists() and not _holds_predictions(output):
+
+
+def _check_columns(kept: Mapping[str, Any], output: Path | None) -> None:
+    """Makes sure that predictions cover no column of the input, and no file but earlier ones.
+
+    Raises:
+        ConfigError: with the remedy.
+    """
+    taken = [name for name in kept if re.fullmatch(r"prediction|probability(:.*)?", name)]
+    if taken:
         raise ConfigError(
-            f"--output {output} is there and does not hold predictions of totune, so it is not "
-            "replaced. Name another file, or remove it first."
+            f"The input has a column {taken[0]!r} already, where a prediction would go. Rename it, "
+            "or leave it out."
+        )
+    if output is not None and output.exists() and not _holds_predictions(output, [*kept]):
+        raise ConfigError(
+            f"--output {output} is there and does not hold predictions of totune for these "
+            "columns, so it is not replaced. Name another file, or remove it first."
         )
 
 
-def _holds_predictions(file: Path) -> bool:
-    """Whether a file is empty or begins as `as_text` does; tags look like anybody's, so not."""
-    with file.open("rb") as opened:
-        first = opened.readline(_LINE).rstrip()
-    if not first:
+def _holds_predictions(file: Path, kept: Sequence[str]) -> bool:
+    """Whether a file is empty, or holds these columns and then predictions; tags may be anybody's.
+
+    Args:
+        file: of one of the formats written.
+        kept: the columns before the prediction.
+    """
+    if not file.stat().st_size:
         return True
-    if file.suffix == ".jsonl":
-        return first.startswith(b'{"prediction": ')
-    header = first.replace(b"\t", b",")
-    of_labels = header.replace(b'"', b"").startswith(b"prediction,probability:")
-    return of_labels or header in (b"prediction", b"prediction,probability")
+    try:
+        names = _columns_of_file(file)
+    except (ValueError, AttributeError, csv.Error):  # of Arrow too: its errors are ValueErrors
+        return False
+    return names[: len(kept) + 1] == [*kept, "prediction"]
+
+
+def _columns_of_file(file: Path) -> list[str]:
+    if file.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return list(pq.read_schema(file).names)
+    with file.open(encoding="utf-8", newline="") as opened:
+        if file.suffix == ".jsonl":
+            return list(json_format.loads(opened.readline(_LINE)).keys())
+        return next(csv.reader(opened, delimiter="\t" if file.suffix == ".tsv" else ","), [])
+
+
+def _write(rows: Sequence[dict[str, Any]], output: Path) -> None:
+    if output.suffix != ".parquet":
+        output.write_text(as_text(rows, output.suffix), encoding="utf-8")
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_pylist([_flat(plain(row)) for row in rows]), output)
 
 
 def tell_missing_documents(model: "Predictor", rows: "Examples") -> None:
@@ -172,6 +245,8 @@ def columns_of(model: "Predictor") -> Any:
     """The columns that the model was trained on."""
     from totune.data.examples import Columns
 
+    if "columns" not in model.about:
+        raise ModelError("The model does not say which columns it was trained on; name a text.")
     return Columns(**model.about["columns"])
 
 
@@ -183,10 +258,15 @@ def tag_scheme_of(model: "Predictor") -> "Scheme":
     return (task.scheme or "iob2") if isinstance(task, Tagging) else "iob2"
 
 
-def predictions(model: "Predictor", rows: "Examples") -> list[dict[str, Any]]:
+def predictions(model: "Predictor", rows: "Examples", every: bool = False) -> list[dict[str, Any]]:
     """The prediction of every row (the tags of its words) and, of a class, its probability.
 
     Where rows have several labels, the probability of each label.
+
+    Args:
+        model: the trained model.
+        rows: the texts.
+        every: whether the probabilities of all classes are added, as `probabilities`.
     """
     from totune.tasks.multi_label import MultiLabel
 
@@ -207,7 +287,19 @@ def predictions(model: "Predictor", rows: "Examples") -> list[dict[str, Any]]:
     elif scores is not None:
         for row, index, probabilities in zip(found, indices, scores, strict=True):
             row["probability"] = round(float(probabilities[int(index)]), 6)
+            if every:
+                shares = probabilities.astype(float).round(6).tolist()
+                row["probabilities"] = dict(zip(model.task.labels, shares, strict=True))  # type: ignore[attr-defined]
     return found
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as cells: several labels joined, and a column for each probability."""
+    each = {f"probability:{name}": share for name, share in row.get("probabilities", {}).items()}
+    cells = {name: value for name, value in row.items() if name != "probabilities"} | each
+    if isinstance(cells.get("prediction"), tuple | list):
+        cells["prediction"] = SEPARATOR.join(cells["prediction"])
+    return cells
 
 
 def as_text(rows: Sequence[dict[str, Any]], suffix: str) -> str:
@@ -218,8 +310,7 @@ def as_text(rows: Sequence[dict[str, Any]], suffix: str) -> str:
         if suffix == CONLL:
             return _conll(rows)
         rows = [{name: _cell(row, name) for name in ("tokens", "tags")} for row in rows]
-    if rows and "probabilities" in rows[0]:
-        rows = [_flat(row) for row in rows]
+    rows = [_flat(row) for row in rows]
     names = list(rows[0]) if rows else ["prediction"]
     stream = io.StringIO()
     delimiter = "\t" if suffix == ".tsv" else ","
@@ -234,12 +325,6 @@ def _cell(row: dict[str, Any], name: str) -> str:
     if all(word.split() == [word] for word in row["tokens"]):
         return " ".join(row[name])
     return json_format.dumps(row[name], ensure_ascii=False)
-
-
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of several labels as cells: the labels joined, and a column for each probability."""
-    each = {f"probability:{label}": share for label, share in row["probabilities"].items()}
-    return {"prediction": SEPARATOR.join(row["prediction"]), **each}
 
 
 def _conll(rows: Sequence[dict[str, Any]]) -> str:

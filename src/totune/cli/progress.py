@@ -20,8 +20,10 @@ from rich.progress import Progress as RichBars
 from rich.table import Table
 from rich.text import Text
 
+from totune.cli.interrupts import raise_lost_interrupt
 from totune.cli.options import in_flags
 from totune.progress import Bar, Progress
+from totune.text import hide_secrets
 
 UNKNOWN = "–"  # how a table shows a value that is not known yet
 LOG_SECONDS = 10.0  # how often a bar writes a line where it cannot be drawn
@@ -50,10 +52,10 @@ class RichProgress(Progress):
         self._close()
 
     def say(self, message: str) -> None:
-        self._print(Text(in_flags(message)))
+        self._print(Text(hide_secrets(in_flags(message))))
 
     def warn(self, message: str) -> None:
-        self._print(Text.assemble(("warning: ", "bold yellow"), in_flags(message)))
+        self._print(Text.assemble(("warning: ", "bold yellow"), hide_secrets(in_flags(message))))
 
     @contextmanager
     def bar(self, description: str, total: int | None, unit: str = "") -> Iterator[Bar]:
@@ -94,6 +96,7 @@ class RichProgress(Progress):
             self._display = None
 
     def _print(self, text: Text) -> None:
+        raise_lost_interrupt()
         if not self.quiet:
             self.console.print(text, soft_wrap=True)
 
@@ -151,6 +154,7 @@ class _Drawn:
         self._display, self._task = display, task
 
     def advance(self, count: int = 1) -> None:
+        raise_lost_interrupt()
         self._display.advance(self._task, count)
 
 
@@ -164,6 +168,7 @@ class _Lines:
         self._started = self._told = time.monotonic()
 
     def advance(self, count: int = 1) -> None:
+        raise_lost_interrupt()
         self._done += count
         now = time.monotonic()
         if now - self._told >= LOG_SECONDS:

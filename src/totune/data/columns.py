@@ -91,9 +91,10 @@ def find_columns(
     found = {n: p for n, p in profiles(table).items() if n not in apart}
     if text is None:
         text, pair = _find_texts(table, found, pair, label)
-    ranked = _ranked_labels(found, (text, pair))
+    texts = (*split_names(table, text), *split_names(table, pair or ""))
+    ranked = _ranked_labels(found, texts)
     several = None
-    rest = {name: p for name, p in found.items() if name not in (text, pair)}
+    rest = {name: p for name, p in found.items() if name not in texts}
     if task in (None, "multi-label"):
         asked = task is not None
         several = find_label_sets(table, rest, ranked, label, asked, label_separator)
@@ -132,11 +133,15 @@ def find_texts(
 
 
 def require(table: SourceTable, name: str, option: str) -> list[Cell]:
-    """The cells of column `name`.
+    """The cells of column `name`; of several with commas between, their texts joined by a line end.
 
     Raises:
         DataError: there is none; lists the columns there are, the nearest first.
     """
+    parts = split_names(table, name)
+    if len(parts) > 1:
+        several = zip(*(require(table, part, option) for part in parts), strict=True)
+        return ["\n".join(filter(None, cells)) or None for cells in several]
     if name not in table.columns:
         raise DataError(
             f"{table.source} has no column {name!r} (`{option}`). "
@@ -145,13 +150,25 @@ def require(table: SourceTable, name: str, option: str) -> list[Cell]:
     return table.columns[name]
 
 
+def split_names(table: SourceTable, names: str) -> list[str]:
+    """The columns of a text that is made of several ("title,body"); else the one that is named."""
+    if names in table.columns or "," not in names:
+        return [names]
+    return [name.strip() for name in names.split(",")]
+
+
 def resolve(table: SourceTable, column: str, option: str) -> str:
     """The name of the column that `column` is the name of, or else the number, counted from 1.
+
+    Of several texts with commas between, as `title,body` or `2,3`, the names.
 
     Raises:
         DataError: there is none.
     """
     names = list(table.columns)
+    parts = split_names(table, column)
+    if len(parts) > 1 and option in ("text", "pair"):
+        return ",".join(resolve(table, part, option) for part in parts)
     if column in names or not column.isdecimal():
         require(table, column, option)
         return column
@@ -287,7 +304,7 @@ def _best_label(table: SourceTable, found: Mapping[str, Profile], ranked: Sequen
     return ranked[0]
 
 
-def _ranked_labels(found: Mapping[str, Profile], texts: tuple[str, str | None]) -> list[str]:
+def _ranked_labels(found: Mapping[str, Profile], texts: Sequence[str | None]) -> list[str]:
     scores = {n: _label_score(p) for n, p in found.items() if n not in texts}
     return sorted((n for n in scores if scores[n] > 0), key=lambda n: -scores[n])
 
@@ -319,7 +336,7 @@ def _say(
     table: SourceTable, columns: Columns, named: NamedColumns, found: Mapping[str, Profile]
 ) -> list[str]:
     """Sentences on what was chosen; what a person named needs no words."""
-    texts = (columns.text, columns.pair)
+    texts = (columns.text, *columns.text.split(","), columns.pair)
     read = f"Text is read from {columns.text!r}"
     if columns.pair is not None:
         read = f"Text pairs are read from {columns.text!r} and {columns.pair!r}"

@@ -15,6 +15,7 @@ from totune.errors import DataError
 from totune.text import counted
 
 MISSING_WORDS = frozenset("nan none null n/a na <na>".split())  # how programs write no value
+LARGEST_SCORE = 1e15  # whose squares sum up to a number in float32
 MAX_CHARACTERS = 100_000  # of one text; no encoder here reads more than a fraction of it
 _CUT = f"cut to the first {MAX_CHARACTERS:,} characters"
 
@@ -190,4 +191,4 @@ def _text_names(columns: Columns) -> str:
 
 def _score(cell: str) -> float | None:
     value = float(cell) if NUMBER.fullmatch(cell) else math.nan
-    return value if math.isfinite(value) else None
+    return value if abs(value) <= LARGEST_SCORE else None

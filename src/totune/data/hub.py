@@ -37,6 +37,22 @@ def open_hub(reference: str) -> Mapping[SplitName, RowReader]:
     return splits
 
 
+def open_saved(folder: Path) -> Any:
+    """What `save_to_disk` of the library datasets wrote: a `Dataset` or a `DatasetDict`.
+
+    Raises:
+        DataError: with the library's reason, if it cannot be read.
+    """
+    import datasets
+
+    try:
+        return datasets.load_from_disk(str(folder))
+    except Exception as error:  # the library raises dozens of kinds, each a user's message here
+        raise DataError(
+            f"{folder} cannot be read as a saved dataset: {first_line(error)}"
+        ) from None
+
+
 def stream_hub(reference: str) -> RowReader:
     """The train split of a dataset, whose rows come from the hub as they are asked for.
 

@@ -11,12 +11,18 @@ from totune.data.columns import as_named, require
 from totune.data.examples import Columns, Examples
 from totune.data.extraction import clean_text, labels_of
 from totune.data.files import missing_file, read_lines, table_suffix
+from totune.data.memory import MemoryTable, is_table, memory_table
 from totune.data.readers import read_table
 from totune.data.sst import is_trees
 from totune.data.tables import Cell, SourceTable
 from totune.data.tagging.columns import NamedColumns
 from totune.data.tagging.schemes import Scheme
-from totune.data.tagging.sentences import refuse_ragged, sentences, sentences_of_file
+from totune.data.tagging.sentences import (
+    refuse_ragged,
+    sentences,
+    sentences_of_table,
+    table_of_sentences,
+)
 from totune.errors import DataError
 from totune.text import counted, listed
 
@@ -26,7 +32,7 @@ _LONGEST = 80  # characters of a value that a message shows
 
 
 def read_inputs(
-    inputs: str | Path | Sequence[str] | Sequence[tuple[str, str]] | Sequence[Sequence[str]],
+    inputs: str | Path | MemoryTable,
     columns: Columns,
     *,
     named: NamedColumns | None = None,
@@ -43,13 +49,15 @@ def read_inputs(
             sentences are read. For tagging: lists of words, or sentences, which are split at white
             space alone (punctuation is not set apart); or a file: CoNLL columns with or without
             tags, a table with word lists, or a .txt file with one sentence per line (or one word,
-            with blank lines between sentences).
+            with blank lines between sentences); or a table in memory (a data frame, an Arrow table,
+            a `datasets.Dataset`, a list of records, a dict of columns).
         columns: the columns the model was trained on.
         named: columns that are others in this file, by "text", "pair" and "label": their names, or
             their numbers counted from 1.
         encoding: of a text file; UTF-8 if not named.
         tag_scheme: what the model was trained on; tags of another scheme are converted to it.
-        labelled: whether rows of a table that have no label are left out; not for tagging.
+        labelled: whether rows of a table that have no label are left out (not for tagging), and
+            (texts, labels) are read.
 
     Returns:
         The examples; empty texts stay. Labels are None unless every row has one.
@@ -57,25 +65,80 @@ def read_inputs(
     Raises:
         DataError: a file cannot be read, lacks a column, or has malformed rows.
     """
+    if is_table(inputs) or isinstance(inputs, str | Path) or (labelled and type(inputs) is tuple):
+        table = input_table(inputs, columns, named=named, encoding=encoding)
+        return read_rows(table, columns, named=named, tag_scheme=tag_scheme, labelled=labelled)
+    rows: Any = inputs
+    return sentences(rows) if columns.task == "tagging" else _from_texts(rows, columns)
+
+
+def input_table(
+    inputs: str | Path | MemoryTable,
+    columns: Columns,
+    *,
+    named: NamedColumns | None = None,
+    encoding: str | None = None,
+) -> SourceTable:
+    """The rows that `read_inputs` reads of a file or of a table in memory, with all their columns.
+
+    Args:
+        inputs: the file or the table; or (texts, labels), whose columns get the names of training.
+        columns: the columns the model was trained on.
+        named: as of `read_inputs`.
+        encoding: of a text file.
+
+    Raises:
+        DataError: a file cannot be read, or has malformed rows.
+    """
+    if isinstance(inputs, tuple):
+        given = memory_table(inputs)
+        names = [columns.text, *filter(None, [columns.pair]), columns.label or "label"]
+        return given.renamed(names[: len(given.columns) - 1] + names[-1:])
     if not isinstance(inputs, str | Path):
-        return sentences(inputs) if columns.task == "tagging" else _from_texts(inputs, columns)
+        return memory_table(inputs)
     path = Path(inputs).expanduser()
     if not path.exists():
         raise DataError(f"{missing_file(path)} Texts themselves are given as a list.")
-    named = {option: column for option, column in (named or {}).items() if column is not None}
     if columns.task == "tagging":
-        return sentences_of_file(path, columns, named, encoding, tag_scheme)
-    if table_suffix(path.name) == ".txt":
-        lines = list(read_lines(path, encoding))
-        if is_trees(lines):
-            sentences_alone = read_table(path, encoding).without_parts()
-            known = replace(columns, text="sentence")
-            return _from_table(sentences_alone, known, named, labelled)
-        if not named and not _is_table(lines, columns):
-            unlabelled = _from_lines(lines, path, columns)
-            return unlabelled.take([]) if labelled else unlabelled
-    table = read_table(path, encoding, headerless=_number(columns.text) is not None)
-    return _from_table(table, columns, named, labelled)
+        table = table_of_sentences(path, columns, encoding)
+    elif table_suffix(path.name) == ".txt":
+        table = _table_of_text(path, columns, named or {}, encoding)
+    else:
+        table = _table_as_in_training(path, columns, encoding)
+    refuse_ragged(table)
+    return table
+
+
+def _table_of_text(
+    path: Path, columns: Columns, named: NamedColumns, encoding: str | None
+) -> SourceTable:
+    """The table of a .txt file: sentiment trees, a text per line, or columns as in training."""
+    lines = list(read_lines(path, encoding))
+    if is_trees(lines):
+        trees = read_table(path, encoding).without_parts()
+        return trees.renamed([columns.text, *list(trees.columns)[1:]])
+    if any(named.values()) or _is_table(lines, columns):
+        return _table_as_in_training(path, columns, encoding)
+    return lines_table(lines, str(path), columns)
+
+
+def _table_as_in_training(path: Path, columns: Columns, encoding: str | None) -> SourceTable:
+    return read_table(path, encoding, headerless=_number(columns.text) is not None)
+
+
+def read_rows(
+    table: SourceTable,
+    columns: Columns,
+    *,
+    named: NamedColumns | None = None,
+    tag_scheme: Scheme = "iob2",
+    labelled: bool = False,
+) -> Examples:
+    """The examples of a table for a trained model; takes and raises the same as `read_inputs`."""
+    given = {option: column for option, column in (named or {}).items() if column is not None}
+    if columns.task == "tagging":
+        return sentences_of_table(table, columns, given, tag_scheme)
+    return _from_table(table, columns, given, labelled)
 
 
 def read_texts(
@@ -84,9 +147,10 @@ def read_texts(
     """Texts that a program has in memory, one example for each, in their order.
 
     Args:
-        texts: one, or any number of them: a list, an array, a column of a data frame.
+        texts: one, or any number of them: a list, an array, a column of a data frame; or a whole
+            frame, or another table in memory, that has the columns of training.
         pairs: the second texts, likewise; if None and `columns` has pairs, `texts` are tuples.
-        columns: whether there are pairs, and whether words are tagged.
+        columns: of a table; whether there are pairs, and whether words are tagged.
 
     Raises:
         DataError: these are no texts, or a text is missing.
@@ -94,6 +158,9 @@ def read_texts(
     if isinstance(texts, str):
         rows: list[Any] = [texts] if pairs is None else [(texts, pairs)]
         return read_inputs(rows, columns)
+    if pairs is None and is_table(texts):
+        table: Any = texts
+        return read_inputs(table, columns)
     rows = _items(texts, "texts")
     if pairs is not None:
         seconds = _items(pairs, "pairs")
@@ -171,25 +238,33 @@ def _from_texts(texts: Sequence[object], columns: Columns) -> Examples:
     return _examples([row[0] for row in rows], seconds, range(len(rows)))
 
 
-def _from_lines(lines: Sequence[str], path: Path, columns: Columns) -> Examples:
+def lines_table(lines: Sequence[str], source: str, columns: Columns) -> SourceTable:
+    """Lines under the columns of training: each a text, or two with a tab between.
+
+    Raises:
+        DataError: a line is not of two texts, where training had pairs.
+    """
     numbers = range(1, len(lines) + 1)
     if columns.pair is None:
-        return _examples(lines, None, numbers)
+        return SourceTable(source, {columns.text: list(lines)}, numbers, "line")
     split = [line.split("\t") for line in lines]
     wrong = [at for at, parts in zip(numbers, split, strict=True) if len(parts) != 2]
     if wrong:
         raise DataError(
-            f"{path}: {counted(len(wrong), 'line')} not of two texts with one tab between "
+            f"{source}: {counted(len(wrong), 'line')} not of two texts with one tab between "
             f"({listed(wrong, 'line')}). The model was trained on pairs "
             f"({columns.text!r}, {columns.pair!r})."
         )
-    return _examples([parts[0] for parts in split], [parts[1] for parts in split], numbers)
+    cells: dict[str, list[Cell]] = {
+        columns.text: [parts[0] for parts in split],
+        columns.pair: [parts[1] for parts in split],
+    }
+    return SourceTable(source, cells, numbers, "line")
 
 
 def _from_table(
     table: SourceTable, columns: Columns, named: NamedColumns, labelled: bool
 ) -> Examples:
-    refuse_ragged(table)
     columns = as_named(table, columns, named)
     labels = labels_of(table, columns)
     present = [at for at, label in enumerate(labels) if label is not None]

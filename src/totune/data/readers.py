@@ -79,10 +79,13 @@ def _open_whole(
     suffix = table_format(path)
     if suffix == ".parquet":
         return ParquetRows(path)
+    if suffix == ".xlsx":
+        return TableRows(_read_excel(path))
     lines = list(read_lines(path, encoding))
     if suffix in (".jsonl", ".ndjson", ".json"):
         is_array = next((line for line in lines if line.strip()), "").lstrip().startswith("[")
-        return TableRows(_read_array(lines, path)) if is_array else JsonRows(path, lambda: lines)
+        whole = _read_array(lines, path) if is_array else _read_nested(lines, path, suffix)
+        return JsonRows(path, lambda: lines) if whole is None else TableRows(whole)
     if suffix in CONLL_SUFFIXES or (suffix in (".txt", ".tsv") and is_conll(lines)):
         return TableRows(read_conll(lines, path))
     if suffix == ".txt" and is_trees(lines):
@@ -283,10 +286,74 @@ def _read_array(lines: Sequence[str], path: Path) -> SourceTable:
     return table_of(rows, str(path), range(1, len(rows) + 1), "item")
 
 
+def _read_nested(lines: Sequence[str], path: Path, suffix: str) -> SourceTable | None:
+    """The rows of a json file that is one object with a list of them inside; else None.
+
+    Raises:
+        DataError: it holds more than one list of objects.
+    """
+    try:
+        value = json.loads("\n".join(lines)) if suffix == ".json" else None
+    except (ValueError, RecursionError):
+        return None  # an object per line, or damaged, which is then said with its line
+    if not isinstance(value, dict):
+        return None
+    lists = {
+        name: items
+        for name, items in value.items()
+        if isinstance(items, list) and items and all(isinstance(item, dict) for item in items)
+    }
+    if len(lists) > 1:
+        raise DataError(
+            f"{path} holds several lists of rows ({', '.join(lists)}): write each to a file of its "
+            "own, named train.json, dev.json and test.json."
+        )
+    if not lists:
+        return None
+    [(name, rows)] = lists.items()
+    table = table_of(rows, str(path), range(1, len(rows) + 1), "item")
+    table.remarks.notes.append(f"{path}: rows are read from the list {name!r}.")
+    return table
+
+
+def _read_excel(path: Path) -> SourceTable:
+    """The first sheet of an Excel file, whose first row names the columns."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise DataError(
+            f"{path}: reading Excel needs openpyxl: pip install 'totune[excel]'; or save the sheet "
+            "as csv."
+        ) from None
+    with unpacked(path) as content:
+        source = io.BytesIO(content.read())
+    try:
+        sheets = openpyxl.load_workbook(source, read_only=True, data_only=True).worksheets
+        lines = [[as_cell(value) for value in line] for line in sheets[0].values]
+    except Exception as error:  # of zip, of XML, of openpyxl itself
+        raise DataError(f"{path} cannot be read as Excel: {first_line(error)}") from None
+    numbered = [(at, line) for at, line in enumerate(lines, 1) if any(line)]
+    if not numbered:
+        raise DataError(f"{path} holds no rows: its first sheet is empty.")
+    (_, head), *body = numbered
+    names = _column_names([[cell or "" for cell in head]], header=True)
+    columns: dict[str, list[Cell]] = {
+        name: [line[at] for _, line in body] for at, name in enumerate(names)
+    }
+    table = SourceTable(str(path), columns, [number for number, _ in body])
+    if len(sheets) > 1:
+        table.remarks.notes.append(
+            f"{path}: only the first of {len(sheets)} sheets is read, {sheets[0].title!r}."
+        )
+    return table
+
+
 def _parse(text: str, source: str, first: int) -> Any:
     """The value of a JSON text that begins on line `first`."""
     try:
-        return json.loads(text)
+        found = json.loads(text)
+        # Half of a surrogate pair, which only an escape can write, is no character.
+        return _whole(found) if r"\ud" in text or r"\uD" in text else found
     except json.JSONDecodeError as error:
         line = first + error.lineno - 1
         reason = f"{error.msg} (column {error.colno:,})"
@@ -296,6 +363,17 @@ def _parse(text: str, source: str, first: int) -> Any:
         f"{source} line {line:,} is not JSON: {reason}. Each line should be an object such as "
         f"{_JSON}."
     )
+
+
+def _whole(value: Any) -> Any:
+    """The same with � in place of halves of surrogate pairs."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, dict):
+        return {_whole(name): _whole(item) for name, item in value.items()}
+    return value
 
 
 def _as_object(value: Any, place: str) -> Mapping[str, Any]:

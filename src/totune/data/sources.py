@@ -1,8 +1,9 @@
 """From what a person names to a dataset in three splits, checked."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from totune.data.audit import audit, count_classes
 from totune.data.columns import find_columns
@@ -19,10 +20,13 @@ from totune.data.examples import (
 from totune.data.extraction import extract, has_labels
 from totune.data.files import TABLE_SUFFIXES, missing_file, table_stem, table_suffix
 from totune.data.folds import fold_splits, make_folds
-from totune.data.hub import open_hub, read_example
+from totune.data.hub import open_hub, open_saved, read_example
 from totune.data.inputs import read_inputs
 from totune.data.label_sets import SEPARATOR, describe_label_sets, label_columns
+from totune.data.memory import MemoryTable, memory_name, memory_splits, memory_table
+from totune.data.profiles import infer_task
 from totune.data.readers import read_table
+from totune.data.selection import LabelMap, Where, check_label_map, keep_where, map_labels
 from totune.data.splits import TEST_SHARE, complete, shrink
 from totune.data.tables import Remarks, SourceTable
 from totune.data.tagging.schemes import SCHEMES, Scheme, detect
@@ -32,9 +36,9 @@ from totune.registry import did_you_mean
 
 __all__ = ["load_dataset", "read_inputs"]
 
-DataSource = str | Path | Mapping[str, str | Path]
+DataSource = str | Path | MemoryTable
 SplitTables = Mapping[SplitName, SourceTable]  # always with a train split
-_FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt")  # best first
+_FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".xlsx")  # best first
 
 
 def load_dataset(
@@ -53,12 +57,17 @@ def load_dataset(
     folds: int | None = 1,
     test_size: float | None = None,
     evaluate_on: SplitName = "test",
+    where: Where | None = None,
+    label_map: LabelMap | None = None,
 ) -> Dataset:
     """Reads a labelled dataset, finds its columns and task, and makes the splits it lacks.
 
     Args:
-        source: a file; a folder with train, dev and test files; `hub:NAME[/CONFIG]`;
-            `example:NAME`; or a file for each split (`{"train": ..., "test": ...}`).
+        source: a file; a folder with train, dev and test files, or one that `save_to_disk` of the
+            library datasets wrote; `hub:NAME[/CONFIG]`;
+            `example:NAME`; data in memory (a data frame, an Arrow table, a `datasets.Dataset`, a
+            list of records, a dict of columns, or (texts, labels)); or a file, or data in memory,
+            for each split (`{"train": ..., "test": ...}`), as a `datasets.DatasetDict` is.
         text: the column of the (first) text, or of the words that are tagged; detected if not
             named.
         pair: the column of the second text; detected only if `text` is not named either.
@@ -77,6 +86,9 @@ def load_dataset(
         test_size: share of the rows that a drawn test split gets; 10% if None.
         evaluate_on: "dev" has the dev split that the data has stand for test; nothing is drawn
             from train then, and no rows choose an epoch.
+        where: which rows of every split are used: for each column the value wanted, or several.
+        label_map: what labels are called from here on, None to leave their rows out, "" for rows
+            without a label; labels that are not in it keep their names.
 
     Raises:
         DataError: the data cannot be used; one message with the place and the remedy.
@@ -87,9 +99,13 @@ def load_dataset(
         task = "multi-label"
     remarks = Remarks()
     name, tables = read_splits(source, encoding, remarks)
-    train = tables["train"]
+    if where:
+        tables = {split: keep_where(table, where, remarks) for split, table in tables.items()}
     separator = label_separator or SEPARATOR
-    columns, said = find_columns(train, text, pair, label, task, separator, group)
+    columns, said = find_columns(tables["train"], text, pair, label, task, separator, group)
+    if label_map:
+        tables, columns = _with_labels(tables, columns, label_map, task, remarks)
+    train = tables["train"]
     parts = _extract(tables, columns, remarks)
     if columns.task == "tagging":
         parts = _in_scheme(parts, tables, columns, tag_scheme, remarks)
@@ -132,6 +148,27 @@ def load_dataset(
         classes=train.classes.get(columns.label or "", ()),
         folds=validation,
     )
+
+
+def _with_labels(
+    tables: SplitTables,
+    columns: Columns,
+    names: LabelMap,
+    task: TaskName | None,
+    remarks: Remarks,
+) -> tuple[SplitTables, Columns]:
+    """Every split with its labels renamed; the task follows from the new names, if not named."""
+    if columns.task in ("tagging", "multi-label") or columns.label is None:
+        raise ConfigError(
+            "label_map renames labels of which a text has one; those of several per row and tags "
+            "of words it cannot map."
+        )
+    check_label_map(tables["train"], columns.label, names)
+    mapped = {
+        split: map_labels(table, columns.label, names, remarks) for split, table in tables.items()
+    }
+    found = task or infer_task(mapped["train"].columns[columns.label])
+    return mapped, replace(columns, task=found)
 
 
 def _check(task: str | None, split_seed: int, tag_scheme: str, label_separator: str | None) -> None:
@@ -257,37 +294,56 @@ def read_splits(
     Raises:
         DataError: the source cannot be read, or has no train split.
     """
-    if isinstance(source, Mapping):
-        files = _named_files(source)
-        return files["train"].name, _read_files(files, encoding)
+    splits = memory_splits(source)
+    if splits is not None:
+        return _read_named(source, _named_splits(splits), encoding)
     if isinstance(source, str) and source.startswith("hub:"):
         reference = source.removeprefix("hub:")
         return reference, {split: rows.table() for split, rows in open_hub(reference).items()}
     if isinstance(source, str) and source.startswith("example:"):
         example = source.removeprefix("example:")
         return example, {"train": read_example(example)}
+    if not isinstance(source, str | Path):
+        return memory_name(source), {"train": memory_table(source)}
     path = Path(source).expanduser()
     if not path.exists():
         raise missing_file(path)
+    if any((path / name).is_file() for name in ("dataset_dict.json", "dataset_info.json")):
+        return path.resolve().name, read_splits(open_saved(path), encoding, remarks)[1]
     if path.is_dir():
         return path.resolve().name, _read_files(_files_of_folder(path, remarks), encoding)
     return path.name, {"train": read_table(path, encoding)}
 
 
-def _named_files(paths: Mapping[str, str | Path]) -> Mapping[SplitName, Path]:
-    """The files of `{"train": path, "dev": path, "test": path}`; dev and test may be missing."""
-    named: dict[SplitName, Path] = {}
-    for key, path in paths.items():
-        split = split_of(key)
+def _named_splits(given: Mapping[str, Any]) -> Mapping[SplitName, Any]:
+    """What `{"train": ..., "dev": ..., "test": ...}` holds; dev and test may be missing."""
+    named: dict[SplitName, Any] = {}
+    for key, rows in given.items():
+        split = split_of(str(key))
         if split is None:
             names = [alias for aliases in SPLIT_ALIASES.values() for alias in aliases]
             raise DataError(f"There is no split called {key!r}. {did_you_mean(key, names)}")
         if split in named:
-            raise DataError(f"Two files are named for the {split} split; give one.")
-        named[split] = Path(path)
+            raise DataError(f"Two sources are named for the {split} split; give one.")
+        named[split] = rows
     if "train" not in named:
-        raise DataError(f"A train file is needed; only {', '.join(named) or 'nothing'} was given.")
+        raise DataError(f"A train split is needed; only {', '.join(named) or 'nothing'} was given.")
     return named
+
+
+def _read_named(
+    source: Any, named: Mapping[SplitName, Any], encoding: str | None
+) -> tuple[str, SplitTables]:
+    """A name and the tables of splits that are files, or in memory."""
+    if all(isinstance(rows, str | Path) for rows in named.values()):
+        files = {split: Path(path) for split, path in named.items()}
+        return files["train"].name, _read_files(files, encoding)
+    return memory_name(source), {
+        split: read_table(Path(rows), encoding)
+        if isinstance(rows, str | Path)
+        else memory_table(rows, split)
+        for split, rows in named.items()
+    }
 
 
 def _files_of_folder(folder: Path, remarks: Remarks) -> Mapping[SplitName, Path]:

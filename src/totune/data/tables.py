@@ -5,6 +5,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, time
 from functools import cached_property
 from typing import Any
 
@@ -161,14 +162,31 @@ def table_of(
 
 
 def as_cell(value: object) -> Cell:
-    """A value as text: numbers as written, true, false and lists as in JSON; NaN is no value."""
+    """A value as text: numbers as written, true, false and lists as in JSON; NaN is no value.
+
+    Dates and times are in ISO 8601, bytes the text that they hold, or else hexadecimal digits.
+    """
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, float) and math.isnan(value):
         return None
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    return json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, list | tuple | dict | bool):
+        return json.dumps(value, ensure_ascii=False, default=_plain)
+    return _plain(value)
+
+
+def _plain(value: object) -> str:
+    """A value that JSON does not know, of a parquet file."""
+    if isinstance(value, date | time):  # a datetime is a date
+        return value.isoformat()
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            return value.hex()
+    return str(value)
 
 
 def class_name(cell: str) -> Cell:

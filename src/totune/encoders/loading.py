@@ -21,6 +21,7 @@ from totune.encoders.sources import DEFAULT_ENCODER, EncoderSource, resolve
 from totune.encoders.transformers import ATTENTIONS, Attention, TransformersEncoder
 from totune.errors import ModelError
 from totune.inputs.encodings import Tokenizer
+from totune.io import memory_ran_out
 from totune.text import first_line
 
 if TYPE_CHECKING:
@@ -85,7 +86,18 @@ def load_encoder(
             encoder = TransformersEncoder(_read_model(source.folder, config, attn_implementation))
     encoder.max_length = min(encoder.max_length, tokenizer.model_max_length)
     encoder.eval()
+    _check_finite(encoder, source.folder)
     return Loaded(encoder, tokenizer, reference, source.name, source.note)
+
+
+def _check_finite(encoder: Encoder, folder: Path) -> None:
+    """Refuses weights that no training can mend: every output would be no number."""
+    for name, parameter in encoder.named_parameters():
+        if not bool(parameter.isfinite().all()):
+            raise ModelError(
+                f"The weights in {folder} hold values that are not finite (in {name}): the file is "
+                "damaged, or its training diverged. Copy or download it again, or name another."
+            )
 
 
 def plan_encoder(reference: str = DEFAULT_ENCODER) -> tuple[Encoder, EncoderSource]:
@@ -194,6 +206,8 @@ def _read_model(
             "so they were not read. Ask for a safetensors file."
         ) from None
     except Exception as error:  # readers of damaged files raise many kinds
+        if memory_ran_out(error):
+            raise MemoryError(f"while the weights in {folder} were read") from None
         raise ModelError(
             f"The weights in {folder} cannot be read: {first_line(error)}. The file may be cut "
             "short; copy or download it again."

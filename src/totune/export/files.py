@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,20 @@ from safetensors import SafetensorError
 
 from totune._version import __version__
 from totune.data.audit import SeenTexts
-from totune.data.examples import Examples
+from totune.data.examples import Columns, Examples
 from totune.errors import ConfigError, ModelError
-from totune.io import write_json
+from totune.io import (
+    check_files,
+    file_hash,
+    read_checked_json,
+    replacing,
+    settle,
+    sweep,
+    write_checked_json,
+    write_json,
+)
 from totune.outputs import check_output_folder, has_mark
+from totune.registry import Member, build, registry_of
 from totune.tasks.base import Task, task_from_json
 
 if TYPE_CHECKING:
@@ -38,9 +50,13 @@ _PARTS = (
     *("spiece.model", "spm.model", "sentencepiece.bpe.model", "word_tokenizer.json"),
 )
 _UNFINISHED = "model.*.tmp"
+PLUG_IN_FOLDERS = ("totune.heads", "totune.baselines", "totune.tasks")
 
 # What reading a folder with a file cut short, swapped or edited by hand can raise.
-_DAMAGE = (ValueError, TypeError, KeyError, SafetensorError, RuntimeError, OSError, ConfigError)
+_DAMAGE = (
+    *(ValueError, TypeError, KeyError, AttributeError, RuntimeError, OSError),
+    *(SafetensorError, ConfigError),
+)
 
 
 def check_model_folder(folder: Path, setting: str | None = "out") -> None:
@@ -81,6 +97,7 @@ def replaced_model(folder: Path) -> Iterator[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for left in folder.glob(_UNFINISHED):  # by a process that was killed
         shutil.rmtree(left)
+    sweep(folder)
     if not (folder / DESCRIPTION).is_file():
         describe_nothing(folder)
     prefix, suffix = _UNFINISHED.split("*")
@@ -120,16 +137,61 @@ def is_model(folder: Path) -> bool:
     return has_mark(folder / DESCRIPTION, "totune", "kind")
 
 
-def describe(folder: Path, task: Task, facts: Mapping[str, Any]) -> None:
-    """Writes `totune.json`, which stands for a whole folder and so is written last."""
-    write_json(folder / DESCRIPTION, {"totune": __version__, "task": task.to_json(), **facts})
+def describe(folder: Path, task: Task, facts: Mapping[str, Any], *members: Member) -> None:
+    """Writes `totune.json`, which stands for a whole folder and so is written last.
+
+    Its `files` are the hashes of all others, by which damage is found when they are read.
+
+    Args:
+        folder: the model's.
+        task: its label space.
+        facts: all else.
+        members: the head or baseline that loading it needs; those of plug-ins are written down.
+    """
+    every: list[Task | Member] = [task, *members]
+    needed = [plug_in for one in every if (plug_in := plug_in_of(one))]
+    about = {"totune": __version__, "task": task.to_json(), **facts}
+    if needed:
+        about["plug_ins"] = needed
+    write_checked_json(folder / DESCRIPTION, {**about, "files": settle(folder)})
+
+
+def plug_in_of(member: Task | Member) -> dict[str, str] | None:
+    """Where a member that is not totune's own was defined; None for our own."""
+    kind = type(member)
+    place = kind.__module__
+    if place.startswith("totune."):
+        return None
+    if place == "__main__":
+        place = Path(getattr(sys.modules["__main__"], "__file__", "a notebook")).stem
+    package = packages_distributions().get(place.partition(".")[0], [""])[0]
+    bases = {base.__module__ for base in kind.__mro__}
+    folder = next(name for name in PLUG_IN_FOLDERS if f"{name}.base" in bases)
+    return {"folder": folder, "name": member.name, "module": place, "package": package}
+
+
+def _check_plug_ins(folder: Path, about: Mapping[str, Any]) -> None:
+    """Makes sure that what a model needs of plug-ins is there; imports nothing that it names."""
+    for needed in about.get("plug_ins", ()):
+        if needed["folder"] not in PLUG_IN_FOLDERS:
+            raise ValueError(f"plug_ins in {DESCRIPTION} names the folder {needed['folder']!r}")
+        registry = registry_of(needed["folder"])
+        if needed["name"] in registry.names():
+            continue
+        package, module = needed["package"], needed["module"]
+        install = f"pip install {package}, or import" if package else "import"
+        raise ModelError(
+            f"{folder} needs the {registry.noun} {needed['name']!r} of the plug-in {module}, which "
+            f"is not imported; a model's folder runs no code by itself. Remedy: {install} "
+            f"{module} before the model is loaded (totune --import {module})."
+        )
 
 
 def read_description(folder: Path) -> tuple[Task, dict[str, Any]]:
     """What `describe` wrote.
 
     Raises:
-        ModelError: if the folder is no model's.
+        ModelError: if the folder is no model's, or a file of it is not what was written.
     """
     if not (folder / DESCRIPTION).is_file():
         raise ModelError(
@@ -137,7 +199,17 @@ def read_description(folder: Path) -> tuple[Task, dict[str, Any]]:
             "that 'totune train' made, or the 'best' folder of a study."
         )
     with refusing_damage(folder):
-        about = read_json(folder, DESCRIPTION)
+        try:
+            about = read_checked_json(folder / DESCRIPTION)
+        except ValueError as error:
+            raise ValueError(f"{DESCRIPTION}: {error}") from None
+        for name in ("task", "files", "columns", "framing"):
+            if not isinstance(about.get(name, {}), dict):
+                raise ValueError(f"{name} in {DESCRIPTION} is no JSON object")
+        check_files(folder, about.get("files", {}))
+        if "columns" in about:
+            build(Columns, about["columns"], "columns")
+        _check_plug_ins(folder, about)
         return task_from_json(about["task"]), about
 
 
@@ -182,7 +254,11 @@ def read_weights(folder: Path, name: str) -> dict[str, "Tensor"]:
 
 def write_seen(train: Examples, folder: Path) -> None:
     """Writes hashes of the texts that a model was trained on, beside it."""
-    np.save(folder / SEEN, SeenTexts.of(train).hashes)
+    with replacing(folder / SEEN) as temporary, temporary.open("wb") as file:
+        np.save(file, SeenTexts.of(train).hashes)
+    about = read_checked_json(folder / DESCRIPTION)
+    about["files"] = {**about["files"], SEEN: file_hash(folder / SEEN)}
+    write_checked_json(folder / DESCRIPTION, about)
 
 
 def read_seen(folder: Path) -> SeenTexts | None:

@@ -26,7 +26,9 @@ from totune.outputs import check_output_folder
 from totune.tasks.base import Task
 
 # What `save_model` and `describe` say themselves, and what a merged encoder is not.
-_OF_THE_FOLDER = ("totune", "task", "kind", "readout", "head", "fingerprint", "holds_encoder")
+_OF_THE_FOLDER = (
+    *("totune", "task", "kind", "readout", "head", "fingerprint", "holds_encoder", "files"),
+)
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def _write_along(folder: Path, out: Path, task: Task, about: dict[str, Any], use
         plain.tokenizer.save_pretrained(out / ENCODER)
     write_adapter_config(read_json(folder, ADAPTER_CONFIG), out)
     _copy(folder, out, HEAD, ADAPTER_WEIGHTS, SEEN)
-    rest = {name: fact for name, fact in about.items() if name not in ("totune", "task")}
+    rest = {name: fact for name, fact in about.items() if name not in ("totune", "task", "files")}
     describe(out, task, rest | {"holds_encoder": True})
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy as np
 from totune.baselines.base import Embed
 from totune.data.audit import SeenTexts, name_classes
 from totune.data.examples import Columns, Examples, Label, TaskName, classes_of
-from totune.data.inputs import Text, read_texts
+from totune.data.inputs import Text, read_inputs, read_texts
+from totune.data.memory import MemoryTable
+from totune.data.tagging.schemes import Scheme
 from totune.errors import DataError
 from totune.registry import build
 from totune.tasks.base import Task
@@ -60,16 +63,21 @@ class Predictor:
     def predict(self, texts: str, pairs: str | None = None) -> Label: ...  # type: ignore[overload-overlap]
 
     @overload
-    def predict(self, texts: Iterable[Text], pairs: Iterable[str] | None = None) -> list[Label]: ...
+    def predict(
+        self, texts: Iterable[Text] | MemoryTable | Path, pairs: Iterable[str] | None = None
+    ) -> list[Label]: ...
 
     def predict(
-        self, texts: str | Iterable[Text], pairs: str | Iterable[str] | None = None
+        self,
+        texts: str | Iterable[Text] | MemoryTable | Path,
+        pairs: str | Iterable[str] | None = None,
     ) -> Label | list[Label]:
         """Labels (or scores) of texts, or of pairs of texts.
 
             model.predict("a joy")                      # "positive"
             model.predict(["a joy", "a bore"])          # ["positive", "negative"]
             model.predict(frame["text"])                # a column of pandas, likewise
+            model.predict(frame)                        # its columns are those of training
             model.predict(["a man sleeps"], ["a man rests"])
 
         Args:
@@ -77,11 +85,15 @@ class Predictor:
                 in order. Where words are tagged a text is a string, which is split at white space,
                 or a list of words (in a list of texts), and its label is a tuple of tags. Where
                 rows have several labels, a label is a tuple of them.
+                or a list of words (in a list of texts), and its label is a tuple of tags. Or a
+                table with the columns of training: a data frame, an Arrow table, a
+                `datasets.Dataset`, a list of records, a file's `Path`.
             pairs: the second text of each pair, if the model was trained on pairs; or `texts` is a
                 list of tuples of two.
 
         Raises:
-            DataError: if a text is not a string; names its place, counted from 0, and value.
+            DataError: if a text is not a string; names its place, counted from 0, and value. If
+                a table lacks the column of the text.
         """
         examples = self._examples(texts, pairs)
         outputs = self.outputs(examples)
@@ -89,7 +101,9 @@ class Predictor:
         return labels[0] if isinstance(texts, str) else labels
 
     def predict_proba(
-        self, texts: str | Iterable[Text], pairs: str | Iterable[str] | None = None
+        self,
+        texts: str | Iterable[Text] | MemoryTable | Path,
+        pairs: str | Iterable[str] | None = None,
     ) -> np.ndarray | None:
         """Probabilities in the order of the task's labels; takes the same as `predict`.
 
@@ -99,18 +113,22 @@ class Predictor:
         scores = self.task.scores(self.outputs(self._examples(texts, pairs)))
         return scores[0] if scores is not None and isinstance(texts, str) else scores
 
-    def evaluate(self, examples: Examples, positive_label: str | None = None) -> dict[str, float]:
-        """Every metric of the task on labelled rows, and the scores of each of several labels.
+    def evaluate(
+        self, data: Examples | MemoryTable | str | Path, positive_label: str | None = None
+    ) -> dict[str, float]:
+        """Every metric of the task on labelled rows.
 
         Args:
-            examples: the rows.
+            data: a file, or data in memory as `totune.compare` takes it, with the columns of
+                training; or (texts, labels). Rows without a label are left out.
             positive_label: of two classes the one that F1 is of; that of training if None.
 
         Raises:
-            DataError: if the rows have no labels.
+            DataError: if no row has a label.
             ConfigError: if `positive_label` is not one of two classes.
         """
-        if examples.labels is None:
+        examples = data if isinstance(data, Examples) else self._labelled(data)
+        if examples.labels is None or not len(examples):
             raise DataError("these rows have no labels to compare with; name them with `label`.")
         outputs, task = self.outputs(examples), self.task
         if positive_label is not None:
@@ -149,12 +167,29 @@ class Predictor:
             "predict them, and each counts as an error."
         ]
 
-    def _examples(self, texts: str | Iterable[Text], pairs: str | Iterable[str] | None) -> Examples:
+    @property
+    def columns(self) -> Columns:
+        """The columns that the model was trained on."""
+        if "columns" in self.about:
+            return Columns(**self.about["columns"])
+        task: TaskName = "tagging" if self.task.per_word else "classification"
+        return Columns("text", None, "pair" if self.takes_pairs else None, task)
+
+    def _examples(
+        self,
+        texts: str | Iterable[Text] | MemoryTable | Path,
+        pairs: str | Iterable[str] | None,
+    ) -> Examples:
         if pairs is not None and not self.takes_pairs:
             raise DataError(_WRONG_KIND.format("single texts"))
-        task: TaskName = "tagging" if self.task.per_word else "classification"
-        columns = Columns("text", None, "pair" if self.takes_pairs else None, task)
-        return read_texts(texts, pairs, columns)
+        if isinstance(texts, Path):
+            return read_inputs(texts, self.columns)
+        return read_texts(texts, pairs, self.columns)  # type: ignore[arg-type]
+
+    def _labelled(self, data: MemoryTable | str | Path) -> Examples:
+        """The rows of a file or of data in memory that have a label."""
+        scheme: Scheme = getattr(self.task, "scheme", None) or "iob2"
+        return read_inputs(data, self.columns, tag_scheme=scheme, labelled=True)
 
 
 def predictor(

@@ -82,7 +82,7 @@ def _write_model(
         write_adapter_config(insert.config(), folder)
         write_weights(insert.state_dict(), folder, ADAPTER_WEIGHTS)
         facts["kind"] = "adapter"
-    describe(folder, task, facts | about)
+    describe(folder, task, facts | about, model.head_options)
 
 
 def _upper(model: Model) -> dict[str, Tensor]:
@@ -151,4 +151,4 @@ def save_baseline(
     options = {"name": baseline.name, "options": options_of(baseline)}
     with replaced_model(folder) as new:
         fitted.save(new / BASELINE)
-        describe(new, task, {"kind": "baseline", "baseline": options, **about})
+        describe(new, task, {"kind": "baseline", "baseline": options, **about}, baseline)

@@ -10,6 +10,7 @@ from totune.data.columns import find_texts, require
 from totune.data.extraction import clean_text
 from totune.data.files import PACKED_SUFFIXES, missing_file, table_format, table_suffix
 from totune.data.hub import read_example, stream_hub
+from totune.data.memory import MemoryTable, is_table, memory_table
 from totune.data.readers import STREAMED, TEXT, open_rows
 from totune.data.tables import Cell, RowReader, SourceTable, TableRows
 from totune.errors import DataError
@@ -104,7 +105,7 @@ class TextRows:
 
 
 def open_texts(
-    data: str | Path,
+    data: str | Path | MemoryTable,
     text: str | None = None,
     pair: str | None = None,
     keep: Sequence[str] = (),
@@ -114,7 +115,8 @@ def open_texts(
 
     Args:
         data: a file, a folder of such files (read in the order of their names), `hub:NAME[/CONFIG]`
-            or `example:NAME`, of which the train split is read.
+            or `example:NAME`, of which the train split is read; or a table in memory (a data frame,
+            an Arrow table, a `datasets.Dataset`, a list of records), or a list of texts.
         text: the column of the (first) text; detected if not named.
         pair: the column of the second text; detected only if `text` is not named either.
         keep: other columns.
@@ -128,13 +130,20 @@ def open_texts(
     if not len(sample):
         raise DataError(f"{sample.source} holds no rows.")
     columns = TextColumns(*find_texts(sample, text, pair), tuple(keep))
+    if columns.text not in sample.columns:
+        raise DataError(
+            f"`text` {columns.text!r}: rows are read one after the other, from one column of text. "
+            "Join the columns in the file first."
+        )
     _check(sample, columns)
     return TextRows(first, others, columns, encoding)
 
 
 def _sources(
-    data: str | Path, text: str, encoding: str | None
+    data: str | Path | MemoryTable, text: str, encoding: str | None
 ) -> tuple[RowReader, tuple[Path, ...]]:
+    if not isinstance(data, str | Path):
+        return TableRows(memory_table(data if is_table(data) else {text: data})), ()
     name = str(data)
     if name.startswith("hub:"):
         return stream_hub(name.removeprefix("hub:")), ()

@@ -196,7 +196,7 @@ class Manifest:
             "shards": [asdict(info) for info in shards],
         }
         try:
-            io.write_json(self._folder / FACTS, {**facts, **counts})
+            io.write_checked_json(self._folder / FACTS, {**facts, **counts})
         except OSError as fault:
             raise unwritable(self._folder / FACTS, fault) from None
         (self._folder / LOG).unlink(missing_ok=True)
@@ -233,7 +233,7 @@ def read_facts(folder: Path) -> dict[str, Any]:
     """
     path = folder / FACTS
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = io.read_checked_json(path)
         if not isinstance(facts.get("configuration"), dict):
             raise ValueError("it names no configuration")
     except FileNotFoundError:

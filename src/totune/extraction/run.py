@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from totune import machine
+from totune.data.memory import MemoryTable
 from totune.extraction.manifest import Manifest, ShardInfo
 from totune.extraction.settings import ExtractionSettings
 from totune.extraction.shards import Extracted, open_features
@@ -17,12 +18,12 @@ from totune.text import counted
 
 
 def extract(
-    data: str | Path, settings: ExtractionSettings, out: Path, progress: Progress
+    data: str | Path | MemoryTable, settings: ExtractionSettings, out: Path, progress: Progress
 ) -> Extracted:
     """Computes the vectors of every row into a folder; goes on where an earlier call ended.
 
     Args:
-        data: a file, a folder of files, `hub:NAME` or `example:NAME`.
+        data: a file, a folder of files, `hub:NAME` or `example:NAME`; or a table in memory.
         settings: what is extracted.
         out: the folder.
         progress: receives notes, warnings and progress.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from totune import io
+from totune.data.memory import MemoryTable, memory_name
 from totune.encoders.loading import Loaded, load_encoder
 from totune.encoders.mixing import Reduction, View
 from totune.errors import ConfigError
@@ -116,12 +117,19 @@ class Work:
         return pending(cut(self.texts, self.rows_per_shard), finished)
 
 
-def prepare(data: str | Path, settings: ExtractionSettings, out: Path, progress: Progress) -> Work:
+def prepare(
+    data: str | Path | MemoryTable, settings: ExtractionSettings, out: Path, progress: Progress
+) -> Work:
     """Finds the rows and their columns, and loads the encoder; raises as `extract` does."""
     devices = Devices()
     if devices.world > 1:
         raise ConfigError(
             "Features are computed by one process; `executor='ray'` spreads them over several."
+        )
+    if settings.executor == "ray" and not isinstance(data, str | Path):
+        raise ConfigError(
+            "`executor='ray'` reads the data on another machine, and these rows are in memory: "
+            "write them to a file first, or leave `executor` out."
         )
     texts = open_texts(data, settings.text, settings.pair, settings.keep, settings.encoding)
     for note in texts.notes:
@@ -144,7 +152,8 @@ def prepare(data: str | Path, settings: ExtractionSettings, out: Path, progress:
     rows = settings.shard_rows(len(view.depths), encoder.width, max_length)
     fingerprint = encoder.fingerprint()
     encoder.to(devices.device)
-    return Work(str(data), texts, settings, rows, maker, loaded, fingerprint)
+    name = str(data) if isinstance(data, str | Path) else memory_name(data)
+    return Work(name, texts, settings, rows, maker, loaded, fingerprint)
 
 
 def _check_encoder(loaded: Loaded, settings: ExtractionSettings, texts: TextRows) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
@@ -14,7 +14,7 @@ import numpy as np
 from totune._version import __version__
 from totune.encoders.encoder import Encoder
 from totune.encoders.mixing import View
-from totune.features.entry_file import BadEntryError, Head, open_entry, read_head
+from totune.features.entry_file import BadEntryError, Head, State, open_entry, state_of
 from totune.features.fill import Computation
 from totune.features.fingerprint import prefix_fingerprint
 from totune.features.folder import CacheEntry, Folder
@@ -56,6 +56,7 @@ class FeatureCache:
         self._folder = Folder(root, budget_bytes)
         self._progress = progress
         self._open: dict[str, Features] = {}
+        self._checked: dict[str, State] = {}  # entries whose every byte this process has checked
         self._refused: set[str] = set()
         self._account: dict[str, float] = {}
         self._held = 0  # bytes of features that live in memory only
@@ -93,7 +94,7 @@ class FeatureCache:
         if key in self._refused:
             return None
         if key in self._open:
-            self._folder.touch(key)
+            self._touch(key)
             return self._handed(key)
         layout = RowLayout.of(pieces, view, encoder.width, precision == "bf16")
         words = description or f"{len(pieces)} examples"
@@ -158,7 +159,7 @@ class FeatureCache:
     def _find(self, key: str, job: Computation, report: bool = False) -> Features | None:
         path = self._folder.path(key)
         try:
-            numbers = open_entry(path, key, job.layout.nbytes)
+            head, numbers = open_entry(path, key, job.layout.nbytes, self._checked.get(key))
         except FileNotFoundError:
             return None
         except BadEntryError as fault:
@@ -168,9 +169,18 @@ class FeatureCache:
                     "They are computed again."
                 )
             return None
-        self._folder.touch(key)
-        seconds = float(read_head(path).get("seconds", 0.0))
+        self._touch(key, checked=True)
+        seconds = float(head.get("seconds", 0.0))
         return Features(job.view, job.layout, numbers.view(job.layout.numpy_dtype), seconds)
+
+    def _touch(self, key: str, checked: bool = False) -> None:
+        """Marks an entry as used; as long as nobody else writes to it, its check holds."""
+        with suppress(OSError):  # pruned by another process: what is mapped stays
+            path = self._folder.path(key)
+            checked = checked or self._checked.get(key) == state_of(path.stat())
+            self._folder.touch(key)
+            if checked:
+                self._checked[key] = state_of(path.stat())
 
     def _make(self, key: str, head: Head, job: Computation) -> Features | None:
         """Computes and stores, or keeps in memory what cannot be stored and is small."""

@@ -9,20 +9,18 @@ import json
 import mmap
 import os
 import zlib
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 MAGIC = b"totune-features\x001"
 HEAD = 4096
 BLOCK = 4 << 20
-CHECKED_WHOLE = 1 << 30  # bytes; of a larger file, blocks spread over it are checked
-CHECKED_BLOCKS = CHECKED_WHOLE // BLOCK
 
 Head = dict[str, Any]
+State = tuple[int, int, int]  # inode, size in bytes, time of change in ns: who writes changes it
 
 
 class BadEntryError(Exception):
@@ -47,18 +45,27 @@ def read_head(path: Path) -> Head:
         raise BadEntryError(_reason(fault)) from None
 
 
-def open_entry(path: Path, key: str, nbytes: int) -> np.ndarray:
-    """Maps an entry's numbers, after checking that they are what was written.
+def state_of(facts: os.stat_result) -> State:
+    """By what a file that was checked is known again."""
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns
 
-    Up to 1 GiB every byte is checked; of a larger file, 256 blocks of 4 MiB spread over it.
+
+def open_entry(
+    path: Path, key: str, nbytes: int, checked: State | None = None
+) -> tuple[Head, np.ndarray]:
+    """Maps an entry's numbers, after checking that every byte is what was written.
+
+    What happens to the file while it is mapped is not seen: a change in place gives other numbers,
+    and cutting it short ends the process (SIGBUS).
 
     Args:
         path: the file.
         key: what its head must name.
         nbytes: how many bytes of numbers it must hold.
+        checked: the state that the file was checked in before, if it was.
 
     Returns:
-        The bytes, [nbytes] of uint8, read-only.
+        The readable facts, and the bytes, [nbytes] of uint8, read-only.
 
     Raises:
         FileNotFoundError: when there is no file.
@@ -72,13 +79,14 @@ def open_entry(path: Path, key: str, nbytes: int) -> np.ndarray:
                 raise BadEntryError("it holds something else")
             if size != file_size(nbytes):
                 raise BadEntryError(f"it has {size} bytes instead of {file_size(nbytes)}")
+            if state_of(os.fstat(file.fileno())) != checked:
+                _verify(file, HEAD + nbytes)
             content = _mapped(file.fileno())
     except FileNotFoundError:
         raise
     except OSError as fault:
         raise BadEntryError(_reason(fault)) from None
-    _verify(content, HEAD + nbytes)
-    return content[HEAD : HEAD + nbytes]
+    return head, content[HEAD : HEAD + nbytes]
 
 
 class EntryWriter:
@@ -123,7 +131,8 @@ class EntryWriter:
         """Adds the checksums and waits until the disk has it all."""
         self._file.flush()
         content = _mapped(self._file.fileno())
-        table = _checksums(content, self._body, range(_blocks(self._body)))
+        blocks = (content[at : min(at + BLOCK, self._body)] for at in range(0, self._body, BLOCK))
+        table = np.array([zlib.crc32(block.data) for block in blocks], dtype="<u4")
         self._file.seek(self._body)
         self._file.write(table.tobytes() + zlib.crc32(table.data).to_bytes(4, "little"))
         self._file.flush()
@@ -153,20 +162,23 @@ def _parse_head(start: bytes) -> Head:
     return head
 
 
-def _verify(content: np.ndarray, body: int) -> None:
-    table = content[body:-4]
-    if zlib.crc32(table.data) != int.from_bytes(content[-4:].tobytes(), "little"):
+def _verify(file: IO[bytes], body: int) -> None:
+    """Reads every byte; through the map, all of them would count as memory of this process."""
+    file.seek(body)
+    table, whole = file.read(4 * _blocks(body)), file.read(4)
+    if zlib.crc32(table) != int.from_bytes(whole, "little"):
         raise BadEntryError("its checksums are damaged")
-    count = _blocks(body)
-    checked = np.unique(np.linspace(0, count - 1, min(count, CHECKED_BLOCKS)).astype(int))
-    expected = np.frombuffer(table.tobytes(), dtype="<u4")[checked]
-    if not np.array_equal(_checksums(content, body, checked), expected):
-        raise BadEntryError("its checksum does not match")
+    file.seek(0)
+    block, left = memoryview(bytearray(BLOCK)), body
+    for expected in np.frombuffer(table, dtype="<u4"):
+        count = min(BLOCK, left)
+        if _read_into(file, block[:count]) < count or zlib.crc32(block[:count]) != expected:
+            raise BadEntryError(f"its checksum does not match after {body - left:,} bytes")
+        left -= count
 
 
-def _checksums(content: np.ndarray, body: int, blocks: Iterable[int]) -> np.ndarray:
-    sums = [zlib.crc32(content[b * BLOCK : min((b + 1) * BLOCK, body)].data) for b in blocks]
-    return np.array(sums, dtype="<u4")
+def _read_into(file: IO[bytes], block: memoryview) -> int:
+    return file.readinto(block)  # type: ignore[attr-defined,no-any-return]
 
 
 def _mapped(descriptor: int) -> np.ndarray:

@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 from totune.features.entry_file import BadEntryError, EntryWriter, Head, file_size, read_head
+from totune.io import sync_folder
 from totune.progress import Progress
 
 ABANDONED = timedelta(days=1)  # a temporary file older than this has no writer any more
@@ -131,7 +132,7 @@ class Folder:
             yield writer
             writer.finish()
             writer.path.replace(self.path(key))
-            _sync_folder(self.root)
+            sync_folder(self.root)
         finally:
             writer.discard()
 
@@ -240,13 +241,3 @@ def _removed(path: Path) -> bool:
 def _free_bytes(root: Path) -> int:
     existing = next(folder for folder in (root, *root.absolute().parents) if folder.is_dir())
     return shutil.disk_usage(existing).free
-
-
-def _sync_folder(root: Path) -> None:
-    """Makes a rename last through a power cut, where a folder can be synchronised (not Windows)."""
-    if os.name == "posix":
-        descriptor = os.open(root, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from totune.inputs.batches import TokenIndex
 from totune.modules.tokens import Tokens
 from totune.ranges import Floats
-from totune.registry import Registry
+from totune.registry import Member, Registry
 from totune.tasks.base import Task
 
 InputKind = Literal["pooled", "pooled-pair", "tokens", "pair", "words"]
@@ -85,7 +85,7 @@ class HeadModule(nn.Module, ABC):
         return outputs
 
 
-class Head(ABC):
+class Head(Member, ABC):
     """A kind of head; its fields are its options.
 
     Attributes:

@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from totune.heads.base import HEADS, Dropout, Head, HeadModule, InputKind, States, first_pieces
+from totune.modules.initialisation import kaiming_
 from totune.modules.recurrent import BiLstm
 from totune.modules.tag_output import TagOutput, tag_output
 from totune.modules.tokens import Tokens
@@ -53,6 +54,8 @@ class Bilstm(Head):
         crf: score whole tag sequences instead of each word alone.
         constrained: the CRF predicts only tag sequences that the tagging scheme allows; training
             sums over all. Without a CRF it does nothing.
+        initialisation: of LSTM and linear layer: `default`, PyTorch's, or `kaiming`, as Wang et al.
+            start what they stack on BERT (Methodology).
     """
 
     num_layers: Annotated[Literal[1, 2], Choices((1, 2))] = 2
@@ -60,6 +63,7 @@ class Bilstm(Head):
     dropout: Dropout = 0.1
     crf: bool = False
     constrained: bool = True
+    initialisation: Literal["default", "kaiming"] = "default"
 
     wants: ClassVar[tuple[InputKind, ...]] = ("words",)
 
@@ -73,4 +77,7 @@ class Bilstm(Head):
             crf=self.crf,
             constrained=self.constrained,
         )
+        if self.initialisation == "kaiming":
+            for part in (encoder, output.out):
+                kaiming_(part)
         return BilstmModule(encoder, output, self.dropout)

@@ -12,6 +12,7 @@ from filelock import FileLock
 from platformdirs import user_cache_path
 
 from totune.errors import RunError, TotuneError
+from totune.io import system_fault
 from totune.progress import Progress
 
 Content = TypeVar("Content")
@@ -73,18 +74,8 @@ def disk_faults(problem: str, remedy: str) -> Iterator[None]:
         yield
     except TotuneError:
         raise
-    except Exception as error:  # torch, safetensors and tokenizers raise different ones
-        reason = _system_reason(error)
-        if reason is None:
+    except Exception as error:  # torch, safetensors and tokenizers each have their own
+        fault = system_fault(error)
+        if fault is None:
             raise
-        raise RunError(f"{problem}: {reason}; {remedy}.") from None
-
-
-def _system_reason(error: BaseException) -> str | None:
-    """What the system said about a file; None for any other error."""
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    if "(os error" in str(error):  # how libraries in Rust quote the system
-        return str(error)
-    # torch's writer raises again when it closes a file that did not take everything.
-    return None if error.__context__ is None else _system_reason(error.__context__)
+        raise RunError(f"{problem}: {fault.strerror or fault}; {remedy}.") from None

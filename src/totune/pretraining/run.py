@@ -12,7 +12,7 @@ from torch import nn
 
 from totune import machine
 from totune.errors import ConfigError, DataError
-from totune.io import write_json
+from totune.io import read_checked_json, sweep, write_checked_json
 from totune.outputs import check_output_folder
 from totune.pretraining.corpus import HUB, PretrainingCorpus, hold_out, read_corpus
 from totune.pretraining.curriculum import LengthCurriculum
@@ -152,10 +152,11 @@ class PretrainingRun:
         if not file.is_file():
             check_output_folder(self.out, f"a pretraining ({FACTS})", lambda _: False)
             self.out.mkdir(parents=True, exist_ok=True)
+            sweep(self.out)
             self._write_facts({"identity": self.identity, "finished": False})
             return None
         try:
-            facts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+            facts: dict[str, Any] = read_checked_json(file)
             identity, finished = facts["identity"], bool(facts["finished"])
         except (ValueError, KeyError, TypeError):
             raise ConfigError(
@@ -219,7 +220,7 @@ class PretrainingRun:
 
     def _write_facts(self, facts: Mapping[str, Any]) -> None:
         """Writes `pretraining.json` in one rename."""
-        write_json(self.out / FACTS, facts)
+        write_checked_json(self.out / FACTS, facts)
 
 
 def count_parameters(encoder: nn.Module, objective: nn.Module) -> dict[str, int]:

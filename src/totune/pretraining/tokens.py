@@ -115,11 +115,11 @@ def _read_store(folder: Path) -> TokenStore:
     store = TokenStore(
         # A plain view: slicing one takes half the time that slicing a `np.memmap` does.
         np.asarray(np.memmap(folder / _TOKENS, np.dtype(facts["dtype"]), "r")),
-        np.load(folder / _SENTENCES),
-        np.load(folder / _DOCUMENTS),
+        np.load(folder / _SENTENCES, allow_pickle=False),
+        np.load(folder / _DOCUMENTS, allow_pickle=False),
         facts["train_documents"],
         text.split("\n") if text else [],
-        np.load(folder / _COUNTS),
+        np.load(folder / _COUNTS, allow_pickle=False),
     )
     ends = int(store.sentences[-1]), int(store.documents[-1]), len(store.words)
     if ends != (len(store.tokens), len(store.sentences) - 1, len(store.counts)):

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 from totune.data.splits import shrink
 from totune.metrics import get_metric
@@ -144,5 +144,5 @@ def _on_part(run: Run, small: Context) -> Run:
     changed = {name: value for name, value in decided.items() if name in config.by_rule}
     strategy = replace(strategy, **changed)
     named = {**config.strategy, "options": options_of(strategy)}
-    settings = {**config.settings, **asdict(small.settings)}
+    settings = {**config.settings, **small.settings.to_json()}
     return Run(replace(config, strategy=named, settings=settings), strategy)

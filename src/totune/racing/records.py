@@ -1,6 +1,5 @@
 """The record of a race: `race.json`, from which its section is drawn, and its sentences."""
 
-import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from totune.advice.compare import Comparison, RaceFindings
 from totune.advice.summary import finite
 from totune.advice.wording import amount
 from totune.errors import ConfigError
-from totune.io import write_json
+from totune.io import read_checked_json, write_checked_json
 from totune.metrics import Metric
 
 FILE = "race.json"
@@ -163,7 +162,7 @@ class Race:
 
     def save(self, folder: Path) -> None:
         """Writes `race.json` into a study's folder."""
-        write_json(folder / FILE, finite(asdict(self)))
+        write_checked_json(folder / FILE, finite(asdict(self)))
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Race":
@@ -184,7 +183,7 @@ def read_race(folder: Path) -> Race | None:
     if not path.is_file():
         return None
     try:
-        return Race.from_json(json.loads(path.read_text(encoding="utf-8")))
+        return Race.from_json(read_checked_json(path))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ConfigError(
             f"{path} cannot be read as a race ({error}). Remove it and run the same command again: "

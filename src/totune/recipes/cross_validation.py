@@ -61,8 +61,8 @@ def cross_validate(
 
 
 def _read(recipe: Recipe, file: Path, progress: Progress) -> tuple[Examples, TaskName]:
-    table = read_table(file)
-    columns, _ = find_columns(table, text=recipe.data.text, label=recipe.data.label)
+    table, (data,) = read_table(file), recipe.data.values()
+    columns, _ = find_columns(table, text=data.settings["text"], label=data.settings["label"])
     examples = extract(table, columns, table.remarks)
     for warning in table.remarks.warnings:
         progress.warn(warning)
@@ -89,7 +89,7 @@ def _group(
         dealt.append((rows, folds(rows, task, count, seed if protocol.shuffle else None)))
     outcomes = []
     for row in recipe.rows:
-        baseline = row.member().create()
+        baseline = row.candidate().create()
         assert isinstance(baseline, Baseline)
         scores = [
             score_fold(baseline, rows.take(train), rows.take(test), task, bar)
@@ -97,7 +97,8 @@ def _group(
             for train, test in pairs
         ]
         values = {name: tuple(score[name] for score in scores) for name in scores[0]}
-        outcomes.append(Outcome(row.label, values, row.paper))
+        paper = next(iter(row.paper.values()), {})
+        outcomes.append(Outcome(row.label, values, paper))
     return ProtocolGroup(protocol.title, protocol.about, tuple(outcomes))
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
+from totune.recipes.overview import overview, signed, three
 from totune.recipes.recipe import Recipe
 from totune.recipes.results import AVERAGES, Outcome, ProtocolGroup, Results, WelchTest
 from totune.report import formatting
@@ -10,13 +11,25 @@ from totune.report.document import Answer, Document, Picture, Section
 from totune.report.figures import draw_scores, score_rows, strategy_colors
 from totune.report.table import Cell, Column, Row, Table, fact_table, word
 from totune.runs.records import RunRecord, StudyInfo
+from totune.text import counted
 
 SIGNIFICANT = 0.05
 
 
-def recipe_document(recipe: Recipe, results: Results, command: str = "") -> Document:
-    """The report of a recipe that was run."""
-    sections = [_group_section(recipe, group) for group in results.groups]
+def recipe_document(
+    recipe: Recipe, results: Results, command: str = "", further: Sequence[Section] = ()
+) -> Document:
+    """The report of a recipe that was run.
+
+    Args:
+        recipe: what was run.
+        results: what came out.
+        command: the command line.
+        further: sections of analyses.
+    """
+    sections = [overview(recipe, results)] if len(recipe.data) > 1 or recipe.differences else []
+    sections += [_group_section(recipe, group) for group in results.groups]
+    sections += further
     if results.tests:
         sections.append(Section("Welch t-tests", tables=(welch_table(results.tests),)))
     if averages := averages_table(results.groups[0]):
@@ -39,6 +52,12 @@ def headline(recipe: Recipe, results: Results) -> str:
         near = sum(abs(difference) <= limit for _, _, difference, limit in judged)
         return f"{near} of {len(judged)} means lie within the tolerance of the paper's."
     told = [test for test in results.tests if test.paper is not None]
+    if not told:
+        every = [each for group in results.groups for each in group.outcomes]
+        ran = sum(each.count > 0 for each in every)
+        return (
+            f"{ran} of {len(every)} cells of the table were run; the paper's figures beside them."
+        )
     same = sum(
         test.ours is not None and _differs(test.ours) == _differs(test.paper) for test in told
     )
@@ -48,16 +67,19 @@ def headline(recipe: Recipe, results: Results) -> str:
 def findings(recipe: Recipe, results: Results) -> tuple[str, ...]:
     """A sentence per figure that is held to a tolerance, per test, and per failed run."""
     told = [
-        f"{row.label}, {formatting.metric_label(metric)}: {_signed(difference)} against the "
-        f"paper's {_three(row.paper[metric])}, {'within' if near else 'OUTSIDE'} {_three(limit)}."
+        f"{row.label}, {formatting.metric_label(metric)}: {signed(difference)} against the "
+        f"paper's {three(row.paper[metric])}, {'within' if near else 'OUTSIDE'} {three(limit)}."
         for row, metric, difference, limit in _judged(recipe, results.groups[0])
         for near in [abs(difference) <= limit]
     ]
     told += [_test_sentence(test) for test in results.tests]
-    for outcome in results.groups[0].outcomes:
+    several = len(results.groups) > 1
+    every = [(one.title, outcome) for one in results.groups for outcome in one.outcomes]
+    for title, outcome in every:
         if outcome.failed or outcome.degenerate:
+            where = f", {title}" if several else ""
             told.append(
-                f"{outcome.label}: {outcome.failed} runs failed, {outcome.degenerate} are "
+                f"{outcome.label}{where}: {outcome.failed} runs failed, {outcome.degenerate} are "
                 "degenerate (they count in the mean)."
             )
     return tuple(told)
@@ -71,10 +93,9 @@ def caveats(recipe: Recipe, results: Results) -> tuple[str, ...]:
             f"A fraction of {results.fraction:.3g} was used: other figures than for all rows."
         )
     if results.seeds < recipe.run.seeds:
-        told.append(
-            f"{results.seeds} seeds instead of {recipe.run.seeds}: that a test finds no difference "
-            "means little."
-        )
+        fewer = f"{counted(results.seeds, 'seed')} instead of {recipe.run.seeds}"
+        little = ": that a test finds no difference means little" if recipe.tests else ""
+        told.append(f"{fewer}{little}.")
     return tuple(told)
 
 
@@ -105,22 +126,24 @@ def _verdict(test: Mapping[str, float]) -> str:
 
 
 def _group_section(recipe: Recipe, group: ProtocolGroup) -> Section:
+    drawn = _pictures(group.metrics or recipe.metrics, group)
     return Section(
         group.title,
         paragraphs=(group.about,),
+        warnings=tuple(dict.fromkeys(f"Not run: {o.absent}" for o in group.outcomes if o.absent)),
         tables=(comparison_table(recipe, group),),
-        pictures=tuple(_pictures(recipe.metrics, group)),
+        pictures=tuple(drawn) if max(each.count for each in group.outcomes) > 1 else (),
     )
 
 
 def comparison_table(recipe: Recipe, group: ProtocolGroup) -> Table:
     """Ours, the paper's and the difference, for every metric that the paper tells."""
-    columns = [Column("Row", numeric=False)]
-    for metric in recipe.metrics:
+    columns, metrics = [Column("Row", numeric=False)], group.metrics or recipe.metrics
+    for metric in metrics:
         name = formatting.metric_label(metric)
         columns += [Column(f"{name}, ours"), Column(f"{name}, paper"), Column("Difference")]
     columns.append(Column("Values"))
-    rows = tuple(_comparison_row(recipe.metrics, outcome) for outcome in group.outcomes)
+    rows = tuple(_comparison_row(metrics, outcome) for outcome in group.outcomes)
     notes = ("Ours: mean ± standard deviation over the values.",)
     return Table(group.title, tuple(columns), rows, notes)
 
@@ -131,15 +154,17 @@ def _comparison_row(metrics: Sequence[str], outcome: Outcome) -> Row:
         paper, difference = outcome.paper.get(metric), outcome.difference(metric)
         cells += [
             _mean_cell(outcome, metric),
-            Cell(paper, _three(paper)),
-            Cell(difference, _signed(difference)),
+            Cell(paper, three(paper)),
+            Cell(difference, signed(difference)),
         ]
     return Row((*cells, Cell(outcome.count, str(outcome.count))))
 
 
 def averages_table(group: ProtocolGroup) -> Table | None:
-    """The other ways of averaging F1; None where they were not computed."""
-    if not any(name in outcome.scores for outcome in group.outcomes for name in AVERAGES):
+    """The other ways of averaging F1; None where the paper tells none, or none was computed."""
+    told = any("f1" in outcome.paper for outcome in group.outcomes)
+    computed = any(name in outcome.scores for outcome in group.outcomes for name in AVERAGES)
+    if not (told and computed):
         return None
     columns = (
         Column("Row", numeric=False),
@@ -151,7 +176,7 @@ def averages_table(group: ProtocolGroup) -> Table | None:
         Row(
             (
                 word(outcome.label),
-                Cell(outcome.paper.get("f1"), _three(outcome.paper.get("f1"))),
+                Cell(outcome.paper.get("f1"), three(outcome.paper.get("f1"))),
                 *(_mean_cell(outcome, name) for name in ("f1", *AVERAGES)),
             )
         )
@@ -210,14 +235,5 @@ def _mean_cell(outcome: Outcome, metric: str) -> Cell:
     found = outcome.summary(metric)
     if found is None:
         return Cell(None, formatting.MISSING)
-    deviation = f" ± {_three(found.std)}" if math.isfinite(found.std) else ""
-    return Cell(found.mean, f"{_three(found.mean)}{deviation}")
-
-
-def _three(value: float | None) -> str:
-    """Three decimals, as the papers print their scores."""
-    return formatting.MISSING if value is None else f"{value:.3f}".replace("-", "−")
-
-
-def _signed(value: float | None) -> str:
-    return formatting.MISSING if value is None else f"{value:+.3f}".replace("-", "−")
+    deviation = f" ± {three(found.std)}" if math.isfinite(found.std) else ""
+    return Cell(found.mean, f"{three(found.mean)}{deviation}")

@@ -1,19 +1,14 @@
-"""A recipe: a table of a paper as a YAML file, what to run beside the paper's figures."""
+"""A recipe: a table or figure of a paper as a YAML file, what to run beside the paper's figures."""
 
-from collections.abc import Mapping, Sequence
-from importlib import resources
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from totune.errors import ConfigError, DataError
-from totune.metrics import METRICS
-from totune.registry import did_you_mean
-from totune.runs.config import Candidate, check_candidates
+from totune.encoders.sources import DEFAULT_ENCODER
+from totune.runs.config import Candidate
 
-SUFFIX = ".yaml"
+PARAMETERS = "parameters"  # what a plan-only recipe counts in place of a metric
+Figures = dict[str, dict[str, float]]  # by data set and metric
 
 
 class _Plain(BaseModel):
@@ -22,39 +17,108 @@ class _Plain(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Data(_Plain):
-    """What the recipe reads.
+class SplitFiles(_Plain):
+    """A file for each split, under `data_dir`; splits that are left out are drawn from train.
 
     Attributes:
-        files: names under `data_dir`; the first that is there is read.
-        obtain: where the data can be had, a sentence.
-        text: the column of the text.
-        label: the column of the label.
+        settings: of `totune.compare` for these files, where their columns are called otherwise.
     """
 
-    files: tuple[str, ...] = Field(min_length=1)
+    train: str
+    dev: str = ""
+    test: str = ""
+    settings: dict[str, Any] = {}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The files by split."""
+        named = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {split: name for split, name in named.items() if name}
+
+
+class DataSource(_Plain):
+    """A data set that the recipe reads.
+
+    Attributes:
+        title: heading of its column; its name in the recipe if empty.
+        sources: what to read, the first that is there: a file or folder under `data_dir` (packed
+            or not), a file for each split, or `hub:NAME`.
+        obtain: where the data can be had, a sentence.
+        train_rows: train rows of the full-size set, so that a part of it is said to be one.
+        evaluate_on: `dev` scores the rows of the development file, where those of test have no
+            labels, without drawing a test split from train.
+        metrics: those that the paper tells, the main one first; the recipe's if empty.
+        settings: of `totune.compare`, for this data set.
+    """
+
+    title: str = ""
+    sources: tuple[str | SplitFiles, ...] = Field(min_length=1)
     obtain: str
-    text: str
-    label: str
+    train_rows: int | None = None
+    evaluate_on: Literal["dev", "test"] = "test"
+    metrics: tuple[str, ...] = ()
+    settings: dict[str, Any] = {}
+
+
+class EncoderChoice(_Plain):
+    """An encoder that the recipe compares.
+
+    Attributes:
+        model: what is used unless another is asked for; None where one must be named.
+        paper: what the paper used.
+        config: in place of a model, its configuration, for recipes that only plan.
+        obtain: how one can be had, where none is used by default.
+    """
+
+    model: str | None = DEFAULT_ENCODER
+    paper: str = ""
+    config: dict[str, Any] = {}
+    obtain: str = ""
+
+
+class Variant(_Plain):
+    """What a row does differently on one data set; what is left out stays."""
+
+    strategy: str | None = None
+    head: str | None = None
+    options: dict[str, Any] = {}
 
 
 class RecipeRow(_Plain):
-    """A row of the table.
+    """A row of the table: a candidate, or an ensemble of candidates.
 
     Attributes:
         label: what it is called.
+        encoder: one of the recipe's; the first if empty.
         strategy: the strategy or baseline that is run.
+        head: the task network (strategies only).
         options: what differs from its defaults; `head.NAME` for the head's.
-        paper: the paper's mean of each metric; empty where the paper has no such row.
+        only: the data sets that it is run on; all if empty.
+        variants: what differs on single data sets.
+        ensemble: in place of a strategy: labels of rows whose runs of equal seeds are combined.
+        paper: the paper's mean of each metric on each data set; empty where it has no such row.
     """
 
     label: str
-    strategy: str
+    encoder: str = ""
+    strategy: str = ""
+    head: str = "linear"
     options: dict[str, Any] = {}
-    paper: dict[str, float] = {}
+    only: tuple[str, ...] = ()
+    variants: dict[str, Variant] = {}
+    ensemble: tuple[str, ...] = ()
+    paper: Figures = {}
 
-    def member(self) -> Candidate:
-        return Candidate(self.strategy, self.options, self.label)
+    def runs_on(self, data: str) -> bool:
+        """Whether the row has a cell for a data set."""
+        return not self.only or data in self.only
+
+    def candidate(self, data: str = "") -> Candidate:
+        """What is run on a data set."""
+        changed = self.variants.get(data, Variant())
+        options = {**self.options, **changed.options}
+        strategy, head = changed.strategy or self.strategy, changed.head or self.head
+        return Candidate(strategy, options, self.label, head)
 
 
 class Protocol(_Plain):
@@ -83,18 +147,61 @@ class CrossValidation(_Plain):
 
 
 class StudyPlan(_Plain):
-    """Strategies over seeds on one split.
+    """Candidates over seeds, a study for each data set and encoder.
 
     Attributes:
-        model: the encoder, unless another is asked for.
         seeds: how many.
-        settings: of `totune.compare`.
+        settings: of `totune.compare`, for all studies.
     """
 
     kind: Literal["study"]
-    model: str = "minilm"
-    seeds: int = Field(default=10, ge=1)
+    seeds: int = Field(default=3, ge=1)
     settings: dict[str, Any] = {}
+
+
+class ParameterPlan(_Plain):
+    """Counts what every row trains, without the head's last layer; nothing is trained."""
+
+    kind: Literal["plan"]
+    seeds: Literal[1] = 1
+
+
+class Evidence(_Plain):
+    """A comparison of two rows in the results of another recipe.
+
+    Attributes:
+        recipe: whose results are read.
+        first: label of one row.
+        second: of the other.
+        data: the data sets that count.
+        expect: how the first scores beside the second: `higher`, `lower`, or `alike`.
+    """
+
+    recipe: str
+    first: str
+    second: str
+    data: tuple[str, ...] = Field(min_length=1)
+    expect: Literal["higher", "lower", "alike"]
+
+
+class Guideline(_Plain):
+    """A rule of the paper with what would bear it out."""
+
+    rule: str
+    evidence: tuple[Evidence, ...] = Field(min_length=1)
+
+
+class Judgement(_Plain):
+    """Judges guidelines by the results of other recipes; nothing is trained.
+
+    Attributes:
+        margin: how far apart scores may be that count as alike, in the metric's own scale.
+    """
+
+    kind: Literal["judgement"]
+    seeds: Literal[1] = 1
+    margin: float = Field(default=0.01, gt=0)
+    guidelines: tuple[Guideline, ...] = Field(min_length=1)
 
 
 class PaperTest(_Plain):
@@ -109,132 +216,92 @@ class WelchPlan(_Plain):
     """A two-sided Welch t-test: mean of row `first` minus mean of row `second`.
 
     Attributes:
+        data: the data set; the first if empty.
         paper: the paper's result, if it has this test.
     """
 
     first: str
     second: str
     metric: str
+    data: str = ""
     paper: PaperTest | None = None
 
 
+class DifferenceRow(_Plain):
+    """A row that shows the score of row `first` minus that of row `second`.
+
+    Attributes:
+        paper: the paper's difference, where it tells that and not the scores.
+    """
+
+    label: str
+    first: str
+    second: str
+    paper: Figures = {}
+
+
+class AnalysisPlan(_Plain):
+    """An analysis of the studies, once they have run.
+
+    Attributes:
+        name: of `totune list analyses`.
+        options: what differs from its defaults.
+        data: the data sets whose studies are looked into; all if empty.
+        rows: labels of the rows whose models are looked into; all if empty.
+        corpora: of `divergence`: sources of the corpora, as of `DataSource`.
+        reference: of `divergence`: what they are compared with, files under `data_dir`.
+        columns: of `divergence`: the columns `text`, `pair` and `by`.
+    """
+
+    name: str
+    options: dict[str, Any] = {}
+    data: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    corpora: tuple[str, ...] = ()
+    reference: tuple[str, ...] = ()
+    columns: dict[str, str] = {}
+
+
 class Recipe(_Plain):
-    """A table of a paper.
+    """A table or figure of a paper.
 
     Attributes:
         title: what is reproduced.
         paper: which paper, and where in it.
+        data: the data sets by name, in the order of the table.
+        encoders: by name; the first is that of rows which name none.
         run: how the rows are run.
         metrics: those that the paper tells, the main one first.
         tolerance: how far a mean may lie from the paper's; empty where none is set, because
             something material differs (the encoder).
         tests: the tests that the paper tells, and their like.
+        differences: rows of the table across data sets that show what one row scores above another.
+        analyses: what is looked into afterwards.
         notes: what differs from the paper and what is odd in it.
     """
 
     name: str
     title: str
     paper: str
-    data: Data
-    run: Annotated[CrossValidation | StudyPlan, Field(discriminator="kind")]
-    metrics: tuple[str, ...] = Field(min_length=1)
-    rows: tuple[RecipeRow, ...] = Field(min_length=1)
+    data: dict[str, DataSource] = {}
+    encoders: dict[str, EncoderChoice] = Field(default={"encoder": EncoderChoice()}, min_length=1)
+    run: Annotated[
+        CrossValidation | StudyPlan | ParameterPlan | Judgement, Field(discriminator="kind")
+    ]
+    metrics: tuple[str, ...] = Field(default=("accuracy",), min_length=1)
+    rows: tuple[RecipeRow, ...] = ()
     tolerance: dict[str, float] = {}
     tests: tuple[WelchPlan, ...] = ()
+    differences: tuple[DifferenceRow, ...] = ()
+    analyses: tuple[AnalysisPlan, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def data_file(self, folder: Path) -> Path:
-        """The recipe's data under `folder`.
+    def metrics_of(self, data: str) -> tuple[str, ...]:
+        """The metrics of a data set, the main one first."""
+        return self.data[data].metrics or self.metrics
 
-        Raises:
-            DataError: none of the files is there; says where to have them.
-        """
-        places = [folder / name for name in self.data.files]
-        for place in places:
-            if place.is_file():
-                return place
-        looked = " or ".join(str(place) for place in places)
-        raise DataError(
-            f"{self.name} needs {looked}, which is not there. {self.data.obtain} Name the folder "
-            "that holds it with `data_dir`."
-        )
+    def title_of(self, data: str) -> str:
+        return self.data[data].title or data
 
-
-def recipe_names() -> list[str]:
-    """The recipes that come with totune."""
-    files = resources.files("totune.recipes").iterdir()
-    return sorted(file.name.removesuffix(SUFFIX) for file in files if file.name.endswith(SUFFIX))
-
-
-def load_recipe(name: str) -> Recipe:
-    """The recipe called `name`.
-
-    Raises:
-        ConfigError: there is none (with the nearest name), or it has faults (all of them).
-    """
-    if name not in recipe_names():
-        raise ConfigError(
-            f"There is no recipe called {name!r}. {did_you_mean(name, recipe_names())}"
-        )
-    text = resources.files("totune.recipes").joinpath(name + SUFFIX).read_text(encoding="utf-8")
-    return parse_recipe({"name": name, **yaml.safe_load(text)})
-
-
-def parse_recipe(content: Mapping[str, Any]) -> Recipe:
-    """A recipe from plain data.
-
-    Raises:
-        ConfigError: with every fault, each with its place.
-    """
-    try:
-        recipe = Recipe.model_validate(content)
-    except ValidationError as error:
-        owner = f"recipe {content.get('name')}"
-        raise ConfigError(
-            [f"{owner}: {_place(fault['loc'])}: {fault['msg']}." for fault in error.errors()]
-        ) from None
-    faults = [*_member_faults(recipe), *_name_faults(recipe)]
-    if faults:
-        raise ConfigError([f"recipe {recipe.name}: {fault}" for fault in faults])
-    return recipe
-
-
-def _place(location: Sequence[str | int]) -> str:
-    return ".".join(str(part) for part in location)
-
-
-def _member_faults(recipe: Recipe) -> list[str]:
-    members = [row.member() for row in recipe.rows]
-    try:
-        made = check_candidates(members)
-    except ConfigError as error:
-        return error.faults
-    if recipe.run.kind == "study":
-        return []
-    return [
-        f"{row.label!r} is no baseline that does without an encoder; only such are cross-validated."
-        for row, member, one in zip(recipe.rows, members, made, strict=True)
-        if not member.is_baseline or one.needs_encoder  # type: ignore[union-attr]
-    ]
-
-
-def _name_faults(recipe: Recipe) -> list[str]:
-    """Every name of a row or metric that the recipe refers to and does not have."""
-    labels = [row.label for row in recipe.rows]
-    metrics = {*recipe.tolerance, *(name for row in recipe.rows for name in row.paper)}
-    metrics |= {test.metric for test in recipe.tests}
-    faults = [
-        f"a test names the row {label!r}. {did_you_mean(label, labels)}"
-        for test in recipe.tests
-        for label in (test.first, test.second)
-        if label not in labels
-    ]
-    faults += [
-        f"there is no metric {name!r}. {did_you_mean(name, METRICS)}"
-        for name in recipe.metrics
-        if name not in METRICS
-    ]
-    return faults + [
-        f"{name!r} is not among the recipe's metrics. {did_you_mean(name, recipe.metrics)}"
-        for name in sorted(metrics - set(recipe.metrics))
-    ]
+    def encoder_of(self, row: RecipeRow) -> str:
+        return row.encoder or next(iter(self.encoders))

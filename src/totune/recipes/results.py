@@ -25,6 +25,7 @@ class Outcome:
         paper: the paper's mean of each metric.
         failed: how many runs failed; they have no values.
         degenerate: how many runs are useless whatever their score; their values count.
+        absent: why nothing was run, or the results of nothing can be read; empty if there are any.
     """
 
     label: str
@@ -32,6 +33,7 @@ class Outcome:
     paper: Mapping[str, float]
     failed: int = 0
     degenerate: int = 0
+    absent: str = ""
 
     @property
     def count(self) -> int:
@@ -51,11 +53,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class ProtocolGroup:
-    """The rows that were run in one way."""
+    """The rows that were run in one way, or on one data set.
+
+    Attributes:
+        metrics: those that are shown; the recipe's if empty.
+        data: name of the data set, where they differ between groups.
+    """
 
     title: str
     about: str
     outcomes: tuple[Outcome, ...]
+    metrics: tuple[str, ...] = ()
+    data: str = ""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from totune.report import formatting
 
 Value = str | float | int | bool | None | list[Any] | dict[str, Any]
@@ -69,6 +71,18 @@ class Table:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows; what cells hold is escaped."""
+        join = Markup("").join
+        heads = join(Markup("<th>{}</th>").format(column.name) for column in self.columns)
+        lines = (
+            join(Markup("<td>{}</td>").format(cell.text) for cell in row.cells) for row in self.rows
+        )
+        body = join(Markup("<tr>{}</tr>").format(line) for line in lines)
+        notes = join(Markup("<p><small>{}</small></p>").format(note) for note in self.notes)
+        table = Markup("<table><caption>{}</caption><tr>{}</tr>{}</table>{}")
+        return str(table.format(self.title, heads, body, notes))
 
     def __str__(self) -> str:
         """The table as aligned text, its notes below."""

@@ -11,7 +11,7 @@ import numpy as np
 from totune.baselines.base import BASELINES, Baseline
 from totune.errors import ConfigError
 from totune.heads.base import HEADS, Head
-from totune.registry import did_you_mean, option_names
+from totune.registry import build, did_you_mean, option_names
 from totune.runs.records import place_of
 from totune.strategies.base import STRATEGIES, Strategy
 from totune.strategies.defaults import TrainingFacts
@@ -39,12 +39,27 @@ class Candidate:
     def parse(
         cls, spec: "str | Mapping[str, Any] | Candidate", head: str = "linear"
     ) -> "Candidate":
-        """A member from its name, from a mapping {strategy, options, label}, or itself."""
+        """A member from its name, from a mapping {strategy, head, options, label}, or itself.
+
+        Args:
+            spec: what a person gave.
+            head: the task network of those that name none.
+
+        Raises:
+            ConfigError: a mapping has other names than these, or no strategy, or gives a baseline a
+                head.
+        """
         if isinstance(spec, Candidate):
             return spec
         if isinstance(spec, str):
             return cls(spec, head=head)
-        return cls(**{"head": head, **spec})
+        made = build(cls, {"head": head, **spec}, f"candidate {spec.get('label') or dict(spec)}")
+        if made.is_baseline and "head" in spec:
+            raise ConfigError(
+                f"candidate {made.label or made.strategy}: head={made.head!r} is of no use to "
+                f"{made.strategy!r}, a baseline without a task network. Leave it out."
+            )
+        return made
 
     @property
     def is_baseline(self) -> bool:
@@ -166,7 +181,8 @@ def check_candidates(members: Sequence[Candidate]) -> list[Strategy | Baseline]:
             if not member.is_baseline:
                 member.create_head({})
         except ConfigError as error:
-            faults += error.faults
+            owner = f"candidate {member.label}: " if member.label else ""
+            faults += [f"{owner}{fault}" for fault in error.faults]
     faults += [
         f"two members are called {label!r}: give one another label"
         for label in sorted({label for label in labels if labels.count(label) > 1})
@@ -179,10 +195,11 @@ def check_candidates(members: Sequence[Candidate]) -> list[Strategy | Baseline]:
 def assign_options(members: Sequence[Candidate], settings: Mapping[str, Any]) -> list[Candidate]:
     """Distributes `options`: `NAME` to all members that have it, `MEMBER.NAME` to one.
 
-    A member goes by the name it was given and by what its strategy is called in reports: `last-3`
-    is also `last-k` with `k=3`.
+    A member goes by its label, by the name of its strategy, which several may share, and by what
+    its strategy is called in reports: `last-3` is also `last-k` with `k=3`.
 
-    What is said to one member holds against what is said to all, whatever their order.
+    What is said to one member, by its own options too, holds against what is said to all; and what
+    is said to a label against what is said to a strategy; whatever their order.
 
     Raises:
         ConfigError: if a value fits no member.
@@ -191,19 +208,25 @@ def assign_options(members: Sequence[Candidate], settings: Mapping[str, Any]) ->
         return list(members)
     assigned = [dict(member.options) for member in members]
     faults = []
+    labels = tuple(f"{member.label}." for member in members if member.label)
     own = tuple(f"{name}." for member in members for name in _own_names(member))
-    for key, value in sorted(settings.items(), key=lambda item: item[0].startswith(own)):
-        fitting = [i for i, member in enumerate(members) if _fits(member, key)]
+
+    def narrowness(item: tuple[str, Any]) -> int:
+        return item[0].startswith(own) + item[0].startswith(labels)
+
+    for key, value in sorted(settings.items(), key=narrowness):
+        fitting = [i for i, member in enumerate(members) if fits(member, key)]
         for i in fitting:
-            assigned[i][_unprefixed(members[i], key)] = value
+            name = _unprefixed(members[i], key)
+            if name != key or key not in members[i].options:
+                assigned[i][name] = value
         if not fitting:
             known = sorted({name for member in members for name in _names(member)})
             faults.append(f"no chosen strategy has an option {key!r}. {did_you_mean(key, known)}")
     if faults:
         raise ConfigError(faults)
     return [
-        Candidate(member.strategy, options, member.label, member.head)
-        for member, options in zip(members, assigned, strict=True)
+        replace(member, options=options) for member, options in zip(members, assigned, strict=True)
     ]
 
 
@@ -211,7 +234,7 @@ def addressed(members: Sequence[Candidate], settings: Mapping[str, Any]) -> set[
     """Labels of the members that some of `settings` is meant for alone."""
     found = set()
     for key in settings:
-        fitting = [member for member in members if _fits(member, key)]
+        fitting = [member for member in members if fits(member, key)]
         if len(fitting) == 1:
             found.add(fitting[0].label or fitting[0].create().label)
     return found
@@ -223,12 +246,13 @@ def _names(member: Candidate) -> list[str]:
     return option_names(type(made)) + [f"head.{name}" for name in heads]
 
 
-def _fits(member: Candidate, key: str) -> bool:
+def fits(member: Candidate, key: str) -> bool:
+    """Whether a candidate has the option that `assign_options` would set by this name."""
     return _unprefixed(member, key) in _names(member)
 
 
-def _own_names(member: Candidate) -> tuple[str, str]:
-    return member.strategy, member.create().label
+def _own_names(member: Candidate) -> list[str]:
+    return [name for name in (member.label, member.strategy, member.create().label) if name]
 
 
 def _unprefixed(member: Candidate, key: str) -> str:

@@ -79,6 +79,7 @@ def prepare(
             rows_per_step * devices.world,
             settings.max_grad_norm,
             settings.tokens_per_batch,
+            settings.bias_correction,
         ),
         precision=choose_precision(settings.precision, devices.device),
         max_length=max_length,

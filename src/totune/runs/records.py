@@ -65,6 +65,8 @@ class RunRecord:
             of a fold also `rows` [N], their numbers among all rows.
         parts: of a repetition of a cross-validation (`totune.runs.repetitions`), which is never
             written, the runs of its folds.
+        files: SHA-256 of predictions and weights, by path beside the record; empty of an
+            earlier version.
     """
 
     fingerprint: str
@@ -96,6 +98,8 @@ class RunRecord:
     def place(self) -> str:
         """Which of its strategy's runs it is, as messages call it."""
         return place_of(self.seed, self.fold)
+
+    files: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if name != "parts"}

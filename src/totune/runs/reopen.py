@@ -15,7 +15,7 @@ from totune.runs.context import Context
 from totune.runs.model_spec import strategy_of
 from totune.runs.prepare import prepare
 from totune.runs.records import RunRecord, StudyInfo
-from totune.runs.run import TRAINED, Run
+from totune.runs.run import Run
 from totune.runs.settings import Settings
 from totune.runs.store import Store
 from totune.strategies.base import STRATEGIES
@@ -112,7 +112,11 @@ def finished_runs(
     store = Store(folder)
     finished = (_finished(record, store) for record in wanted if record.status == "finished")
     runs = [run for run in finished if run is not None]
-    kept = [run for run in runs if (run.weights / TRAINED).is_file()]
+
+    def warn(fault: str) -> None:
+        progress.warn(f"{fault} The same command that made the study trains it again.")
+
+    kept = [run for run in runs if store.has_weights(run.record, warn)]
     if len(kept) < len(runs):
         progress.warn(
             f"The weights of {len(runs) - len(kept)} of {len(runs)} runs were not kept, so they "

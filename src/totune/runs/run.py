@@ -3,7 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from totune.runs.store import Store
 from totune.strategies.base import Strategy
 from totune.strategies.coverage import trained_names
 from totune.strategies.phases import Phase
+from totune.text import hide_secrets
 from totune.training.history import History
 from totune.training.inputs import Split, open_source, predict
 from totune.training.trainer import Trainer
@@ -99,13 +100,13 @@ class Run:
             return self.fail(f"{kind}{error}", context, store)
         if context.devices.is_main:
             result.save_weights(store.weights(self.fingerprint))
-            store.save(record, arrays)
+            record = store.save(record, arrays)
         context.callback.on_run_end(record)
         return record
 
     def fail(self, error: str, context: Context, store: Store) -> RunRecord:
         """Stores and gives the record of a run that failed, with the reason."""
-        record = _record(self.config, context, status="failed", error=error)
+        record = _record(self.config, context, status="failed", error=hide_secrets(error))
         if context.devices.is_main:
             store.save(record, {})
         context.callback.on_run_end(record)
@@ -218,7 +219,7 @@ def _configure(
         strategy=strategy,
         head=head,
         model=fingerprint,
-        settings=read | asdict(context.settings) | decided_by,
+        settings=read | context.settings.to_json() | decided_by,
         by_rule=decided + ["per_device_train_batch_size"] * context.batch_by_rule,
         **shared,
     )

@@ -76,6 +76,8 @@ class Runner:
             The records of all runs that are finished or have failed, in the order of `runs`.
         """
         found = self._finished(runs)
+        if self.context.devices.is_main:
+            self.store.sweep(found)
         self.context.devices.wait()  # all have read before anyone writes
         jobs = [
             RunJob(f"run {number}/{len(runs)}: {run.label}, {run.config.place}", run)
@@ -131,7 +133,7 @@ class Runner:
             for record in records
             if record is not None
             and record.status == "finished"
-            and not (self.keep_all and not self.store.weights(record.fingerprint).exists())
+            and not (self.keep_all and not self.store.has_weights(record, warn))
         }
 
     def _after_record(self, records: list[RunRecord], on_record: Report) -> None:
@@ -197,11 +199,18 @@ def check_plans(runs: Runs, context: Context) -> None:
     """Makes every strategy's plan, so that one that does not fit the encoder is found before a run.
 
     Raises:
-        ConfigError: with every fault of every strategy.
+        ConfigError: with every fault of every strategy, and the labels it is of if it is not of
+            all.
     """
-    faults = [fault for found in plan_faults(runs, context).values() for fault in found]
-    if faults:
-        raise ConfigError(list(dict.fromkeys(faults)))
+    found = plan_faults(runs, context)
+    if not found:
+        return
+    labels = dict.fromkeys(run.label for run in runs)
+    faults = []
+    for fault in dict.fromkeys(fault for of_label in found.values() for fault in of_label):
+        own = [label for label in labels if fault in found.get(label, ())]
+        faults.append(fault if len(own) == len(labels) else f"{', '.join(own)}: {fault}")
+    raise ConfigError(faults)
 
 
 def plan_faults(runs: Runs, context: Context) -> dict[str, list[str]]:

@@ -20,6 +20,7 @@ from totune.registry import DeclaredSettings, did_you_mean, out_of_range, settin
 if TYPE_CHECKING:
     from totune.runs.config import Candidate
 
+MOST_SEEDS = 10_000
 _TUNING = (
     *("feature-extraction", "last-2", "gradual-unfreezing", "stack-and-finetune"),
     *("fine-tuning", "adapters", "lora"),
@@ -33,14 +34,31 @@ USUAL_SEEDS = 3
 USUAL_REPETITIONS = 2  # of five folds: ten runs of each strategy
 
 DATA, TRAINING, STUDY, MACHINE = "Data", "Training", "Study", "Machine"
+# What one run has no use for: settings of `compare` alone.
+OF_STUDIES = frozenset(
+    {
+        *("strategies", "seeds", "budget", "race", "race_fraction", "search_trials"),
+        *(
+            "search_seconds",
+            "search_storage",
+            "keep_weights",
+            "tolerance",
+            "folds",
+            "jobs",
+            "executor",
+        ),
+        *("address", "cpus_per_run", "gpus_per_run"),
+    }
+)
 
 
 @dataclass(frozen=True)
 class Settings(DeclaredSettings):
     """Everything that can be chosen for a study; each field's declaration says what it is.
 
-    A member of `strategies` is a name, or a mapping {strategy, options, label}. Names in `options`
-    are `NAME`, `STRATEGY.NAME` or `head.NAME`. `train` and `reproduce` neither race nor search.
+    A member of `strategies` is a name, or a mapping {strategy, head, options, label}, so that one
+    strategy can stand there more than once. Names in `options` are `NAME`, `STRATEGY.NAME`,
+    `LABEL.NAME` or `head.NAME`, `LABEL.head.NAME` too. `train` neither races nor searches.
     """
 
     strategies: Sequence[str | Mapping[str, Any]] | None = setting(
@@ -144,7 +162,8 @@ class Settings(DeclaredSettings):
     )
     text: str | None = setting(
         None,
-        "Column of the text: its name, or its number counted from 1. Detected if not named.",
+        "Column of the text: its name, or its number counted from 1; of several, which are joined, "
+        "with commas between (title,body). Detected if not named.",
         DATA,
         metavar="COLUMN",
     )
@@ -176,6 +195,22 @@ class Settings(DeclaredSettings):
     )
     tag_scheme: Scheme = setting("iob2", "iob1, iob2 or iobes: what tags are converted to.", DATA)
     encoding: str | None = setting(None, "Of the data files; UTF-8 if not named.", DATA)
+    where: Mapping[str, str | Sequence[str]] = setting(
+        {},
+        "Only rows with this value in this column are used, in every split; of several values of a "
+        "column any will do.",
+        DATA,
+        metavar="COLUMN=VALUE",
+        typed="pairs",
+    )
+    label_map: Mapping[str, str | None] = setting(
+        {},
+        "Another name for a label; none at all leaves its rows out, and no label stands for rows "
+        "without one.",
+        DATA,
+        metavar="LABEL=NAME",
+        typed="pairs",
+    )
     fraction: float = setting(1.0, "Share of the train rows that is used.", DATA, gt=0, le=1)
     split_seed: int = setting(0, "Fixes the splits that are made where data has none.", DATA)
     train: str | None = setting(
@@ -218,8 +253,8 @@ class Settings(DeclaredSettings):
     head: str = setting("linear", "The task network on top.", TRAINING)
     options: Mapping[str, Any] = setting(
         {},
-        "Options of strategies, of the head and of the task, as NAME, STRATEGY.NAME, head.NAME or "
-        "task.NAME.",
+        "Options of strategies, of the head and of the task, as NAME, STRATEGY.NAME, "
+        "LABEL.NAME, head.NAME or task.NAME.",
         flag="set",
     )
     per_device_train_batch_size: int | None = setting(
@@ -238,6 +273,12 @@ class Settings(DeclaredSettings):
         256, "Texts are cut after this many word pieces.", TRAINING, unit="word pieces", ge=8
     )
     max_grad_norm: float = setting(1.0, "Gradients are clipped to this norm.", TRAINING, gt=0)
+    bias_correction: bool = setting(
+        True,
+        "Whether Adam corrects its moments for starting at zero. BertAdam, with which BERT was "
+        "first fine-tuned, does not.",
+        TRAINING,
+    )
     precision: Literal["auto", "bf16", "fp32"] = setting(
         "auto", "auto, bf16 or fp32.", MACHINE, noun="a precision"
     )
@@ -306,15 +347,16 @@ class Settings(DeclaredSettings):
             return named
         if not named:
             return data
+        shown = data if isinstance(data, str | Path) else "data in memory"
         if self.train is not None:
             raise ConfigError(
-                f"The train rows are named twice, as {data} and with `train={self.train!r}`. Leave "
-                "out one of them."
+                f"The train rows are named twice, as {shown} and with `train={self.train!r}`. "
+                "Leave out one of them."
             )
         if not isinstance(data, str | Path) or not Path(data).expanduser().is_file():
             more = " and ".join(f"`{name}`" for name in named)
             raise ConfigError(
-                f"{more} can be added to a train file, and {data} is none. Name the train file "
+                f"{more} can be added to a train file, and {shown} is none. Name the train file "
                 "with `train` instead."
             )
         return {"train": data, **named}
@@ -325,11 +367,13 @@ class Settings(DeclaredSettings):
         Args:
             may_fold: whether few rows are cross-validated where the settings leave that open.
         """
-        names = ("text", "pair", "label", "task", "label_separator", "tag_scheme", "encoding")
-        more = ("fraction", "split_seed", "group", "test_size", "evaluate_on")
+        names = (
+            *("text", "pair", "label", "task", "label_separator", "tag_scheme", "encoding"),
+            *("where", "label_map", "fraction", "split_seed", "group", "test_size", "evaluate_on"),
+        )
         one_split = self.test_size is not None or self.race_fraction is not None or not may_fold
         folds = 1 if self.folds is None and one_split else self.folds
-        return {name: getattr(self, name) for name in (*names, *more)} | {"folds": folds}
+        return {name: getattr(self, name) for name in names} | {"folds": folds}
 
     @property
     def searches(self) -> bool:
@@ -377,8 +421,6 @@ class Settings(DeclaredSettings):
             check_candidates(found)
         except ConfigError as error:
             faults += error.faults
-        except TypeError as error:
-            faults.append(f"a member of strategies is not {{strategy, options, label}}: {error}.")
         if faults:
             raise ConfigError(faults)
         return found
@@ -401,9 +443,8 @@ class Settings(DeclaredSettings):
     def contradictions(self) -> list[str]:
         faults = []
         if not self._has_seeds():
-            faults.append(
-                out_of_range("seeds", self.seeds, "at least one, none negative, none twice")
-            )
+            sane = f"at least one, at most {MOST_SEEDS:,}, none negative, none twice"
+            faults.append(out_of_range("seeds", self.seeds, sane))
         if self.strategies is not None and not self.strategies:
             faults.append(out_of_range("strategies", self.strategies, "at least one name"))
         return [
@@ -444,8 +485,10 @@ class Settings(DeclaredSettings):
         return faults
 
     def _has_seeds(self) -> bool:
+        if isinstance(self.seeds, int) and self.seeds > MOST_SEEDS:
+            return False  # their list alone would take all memory
         seeds = self.seed_list
-        return bool(seeds) and min(seeds) >= 0 and len(set(seeds)) == len(seeds)
+        return 0 < len(seeds) <= MOST_SEEDS and min(seeds) >= 0 and len(set(seeds)) == len(seeds)
 
     def _search_faults(self) -> list[str]:
         faults = []
@@ -468,14 +511,14 @@ class Settings(DeclaredSettings):
             )
         if self.race_fraction is not None and not self.race:
             faults.append("`race_fraction` is of no use without a race: add `race=True`.")
-        if self.race and len(self.seed_list) < 2:
+        if self.race and self._has_seeds() and len(self.seed_list) < 2:
             faults.append("A race needs at least 2 seeds: add `seeds=5`.")
         return faults
 
     def _executor_faults(self) -> list[str]:
         faults = []
         spread = self.executor == "ray" or self.jobs > 1
-        if spread and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if spread and os.environ.get("WORLD_SIZE", "1") not in ("", "0", "1"):
             faults.append(
                 "A launcher has started several processes, which share each run: leave out `jobs` "
                 "and `executor`, which give each run to one process, or the launcher."

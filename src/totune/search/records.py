@@ -3,9 +3,7 @@
 Reading it needs no Optuna.
 """
 
-import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from totune.errors import ConfigError
-from totune.io import write_json
+from totune.io import read_checked_json, write_checked_json
 from totune.runs.records import RunRecord
 
 FOLDER = "search"  # inside a study's folder
@@ -121,7 +119,7 @@ def record_path(study: Path, label: str) -> Path:
 
 def write_search(study: Path, record: SearchRecord) -> None:
     """Writes a finished search into a study's folder."""
-    write_json(record_path(study, record.strategy), record.to_json())
+    write_checked_json(record_path(study, record.strategy), record.to_json())
 
 
 def read_searches(study: Path) -> list[SearchRecord]:
@@ -137,7 +135,7 @@ def read_searches(study: Path) -> list[SearchRecord]:
 
 def _read(path: Path) -> SearchRecord:
     try:
-        return SearchRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
+        return SearchRecord.from_json(read_checked_json(path))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ConfigError(
             f"{path} cannot be read as a search of this version ({error}). Remove it, or search "
@@ -172,8 +170,3 @@ def _has(config: Mapping[str, Any], name: str, value: Any) -> bool:
     member = "head" if name.startswith(HEAD) else "strategy"
     options: Mapping[str, Any] = (config.get(member) or {}).get("options") or {}
     return bool(options.get(name.removeprefix(HEAD)) == value)
-
-
-def hide_passwords(text: str) -> str:
-    """The same with *** for the password of every URL in it."""
-    return re.sub(r"(://[^/\s:@]*):[^@\s]*@", r"\1:***@", text)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import optuna
 from optuna.exceptions import StorageInternalError
@@ -14,8 +15,8 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, ProgrammingError, SQLA
 from sqlalchemy.pool import QueuePool
 
 from totune.errors import ConfigError, RunError
-from totune.search.records import FOLDER, hide_passwords
-from totune.text import first_line
+from totune.search.records import FOLDER
+from totune.text import first_line, hide_secrets
 
 WAIT = 60.0  # seconds that one process waits for the file while another writes
 TRIES = 5  # of making the tables, which several processes may begin at once
@@ -53,7 +54,7 @@ def opened(place: Path | str) -> Iterator[RDBStorage]:
             yield storage
         except StorageInternalError as error:
             raise RunError(
-                f"The storage of the search, {hide_passwords(str(place))}, cannot be used any "
+                f"The storage of the search, {hide_secrets(str(place))}, cannot be used any "
                 f"more: {_reason(error.__cause__ or error)}. The same command goes on where it "
                 "ended."
             ) from None
@@ -77,11 +78,11 @@ def _open_file(path: Path) -> RDBStorage:
     path.parent.mkdir(parents=True, exist_ok=True)
     connect = partial(_connection, path)
     try:
-        return RDBStorage("sqlite://", {"creator": connect, "poolclass": QueuePool})
+        return _patiently("sqlite://", {"creator": connect, "poolclass": QueuePool})
     except (SQLAlchemyError, StorageInternalError, RuntimeError) as error:
         raise ConfigError(
-            f"{path} cannot be used as the storage of a search: {_reason(error)}. Move it away "
-            "to start a new search."
+            f"{path} cannot be used as the storage of a search: {_reason(error)}. Try again; if it "
+            "stays so the file is damaged, and moving it away begins the search anew."
         ) from None
 
 
@@ -94,9 +95,9 @@ def _connection(path: Path) -> sqlite3.Connection:
 
 
 def _connect(url: str) -> RDBStorage:
-    written = f"search_storage={hide_passwords(url)!r}"
+    written = f"search_storage={hide_secrets(url)!r}"
     try:
-        return _patiently(url)
+        return _patiently(url, {"pool_pre_ping": True})
     except ImportError as error:
         driver = _reason(error.__cause__ or error)
         raise ConfigError(
@@ -115,11 +116,11 @@ def _connect(url: str) -> RDBStorage:
         ) from None
 
 
-def _patiently(url: str) -> RDBStorage:
+def _patiently(url: str, options: dict[str, Any]) -> RDBStorage:
     """Makes the tables, again if another process has made some of them at the same time."""
     for attempt in range(TRIES):
         try:
-            return RDBStorage(url, {"pool_pre_ping": True})
+            return RDBStorage(url, options)
         except SQLAlchemyError as error:
             if attempt == TRIES - 1 or not _is_race(error):
                 raise
@@ -134,4 +135,4 @@ def _is_race(error: SQLAlchemyError) -> bool:
 
 def _reason(error: BaseException) -> str:
     """What a driver says, which knows better than the layers above it, without passwords."""
-    return hide_passwords(first_line(getattr(error, "orig", None) or error))
+    return hide_secrets(first_line(getattr(error, "orig", None) or error))

@@ -16,6 +16,7 @@ from totune.runs.config import Candidate, RunConfig
 from totune.runs.context import Context
 from totune.runs.run import configure
 from totune.search.records import FOLDER, State, TrialRecord
+from totune.text import hide_secrets
 from totune.training.history import EpochRecord
 
 FAULTS = (TotuneError, RuntimeError, ValueError, MemoryError)  # of a trial, as of a run
@@ -78,7 +79,7 @@ def run_trial(
         state, score, seconds = "pruned", best_of(pruner.curve, metric), pruner.seconds
     except FAULTS as fault:
         kind = "" if isinstance(fault, TotuneError) else f"{type(fault).__name__}: "
-        error, seconds = f"{kind}{fault}", time.perf_counter() - began
+        error, seconds = hide_secrets(f"{kind}{fault}"), time.perf_counter() - began
     finally:
         context.cache.release()
     number, options, curve = pruner.trial.number, dict(pruner.trial.params), pruner.curve

@@ -12,7 +12,7 @@ from totune.heads.base import InputKind
 from totune.inputs.encoded import EncodingOptions, PairEncoding
 from totune.model import Model
 from totune.ranges import Floats, Times
-from totune.registry import Registry
+from totune.registry import Member, Registry
 from totune.sequence_classifier import usual_head, usual_pooling
 from totune.strategies.defaults import TrainingFacts, TrainingRule
 from totune.strategies.phases import Phase
@@ -34,7 +34,7 @@ TrainEpochs = Annotated[Count, Times(0.5, 2.0)]
 
 
 @dataclass(frozen=True)
-class Strategy(ABC):
+class Strategy(Member, ABC):
     """A way of adapting an encoder to a task.
 
     Attributes:
@@ -101,7 +101,7 @@ class Strategy(ABC):
         """Options that change nothing for this model, as `NAME` or `head.NAME`: not searched."""
         return frozenset()
 
-    def prepare(self, model: Model) -> None:  # noqa: B027 - most strategies insert nothing
+    def prepare(self, model: Model) -> None:
         """Inserts this strategy's modules into the model."""
 
     def preparation(self, model: Model) -> str:

@@ -1,9 +1,13 @@
 """Which parameters of a model a group of a plan covers."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from totune.model import Model
 from totune.strategies.phases import Group, Kind, Phase
+
+# Tables of trainable parameters leave it out, since its size is the task's, not the strategy's.
+_LAST_LAYER = r"head\.(.*\.)?out\.(weight|bias)"
 
 
 def kinds(model: Model) -> dict[int, Kind]:
@@ -50,3 +54,8 @@ def trained_names(model: Model, plan: Sequence[Phase]) -> list[str]:
     """Names of the parameters that any phase of the plan trains, in the model's order."""
     found = assign(model, [group for phase in plan for group in phase.train])
     return [name for name in model.unique_parameters() if name in found]
+
+
+def without_last_layer(names: Iterable[str]) -> list[str]:
+    """The names of parameters but for those of the head's last layer."""
+    return [name for name in names if not re.fullmatch(_LAST_LAYER, name)]

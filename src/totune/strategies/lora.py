@@ -29,7 +29,7 @@ from totune.strategies.rates import insert_phase, stop_after
 
 @STRATEGIES.register("lora")
 @dataclass(frozen=True)
-class Lora(Strategy):
+class LoRA(Strategy):
     """Trains W + (lora_alpha / r) B A for frozen W, and the head; the pooler stays frozen.
 
     Layers that share their weights (ALBERT) share their update, too.

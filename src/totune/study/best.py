@@ -31,9 +31,7 @@ def save_best(study: Study, runs: Runs, runner: Runner) -> None:
             remove_model(study.best)
         return
     run = next(each for each in runs if each.fingerprint == record.fingerprint)
-    if context.devices.agree(not store.weights(record.fingerprint).exists()):
-        context.progress.say(f"{label} seed {record.seed} runs again: its weights were not kept")
-        [record] = replace(runner, keep_all=True).execute([run])
+    record = with_weights(run, record, runner)
     if context.devices.is_main:
         save_run(study.best, run, record, context, store)
 
@@ -59,6 +57,17 @@ def _save_final(study: Study, label: str, runs: Runs, runner: Runner) -> None:
         save_run(study.best, run, record, context, store)
         store.save_info(replace(store.info(), final=run.fingerprint))
     context.devices.wait()  # all read what the main process wrote
+
+
+def with_weights(run: Run, record: RunRecord, runner: Runner) -> RunRecord:
+    """The record of a finished run, which runs again if its weights are gone or damaged."""
+    context, store = runner.context, runner.store
+    if context.devices.agree(not store.has_weights(record)):
+        context.progress.say(
+            f"{run.label} seed {run.seed} runs again: its weights were not kept, or are damaged"
+        )
+        [record] = replace(runner, keep_all=True).execute([run])
+    return record
 
 
 def save_run(folder: Path, run: Run, record: RunRecord, context: Context, store: Store) -> None:

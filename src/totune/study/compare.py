@@ -1,18 +1,21 @@
 """`totune.compare`: a study from its settings to its report."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from totune.data.folds import check_folds
+from totune.data.sources import DataSource
 from totune.encoders.sources import ALIASES
 from totune.errors import ConfigError, RunError
 from totune.export import check_model_folder
+from totune.keywords import CompareKeywords
 from totune.outputs import check_input_stays, check_output_folder, check_reports, output_path
 from totune.progress import Progress
 from totune.racing.execution import race
-from totune.registry import build
+from totune.registry import takes_settings
+from totune.runs.arguments import read_settings
 from totune.runs.callbacks import Callback, CallbackList
 from totune.runs.config import Candidate, addressed
 from totune.runs.context import Context
@@ -30,25 +33,31 @@ from totune.text import counted
 from totune.tracking import Tracking, check_trackers
 
 
+@takes_settings(Settings)
 def compare(
-    data: str | Path | Mapping[str, str | Path] | None = None,
+    data: DataSource | None = None,
     *,
     out: str | Path = "study",
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
     command: str = "",
-    **settings: Any,
+    **settings: Unpack[CompareKeywords],
 ) -> Study:
     """Trains every strategy over every seed and says which is worth it.
 
+        study = totune.compare(frame, strategies=["tf-idf", "last-2", totune.LoRA(r=4)], seeds=5)
+        study.best_model().predict(["A joy from start to finish."])
+
     Args:
-        data: a file, a folder with train/dev/test files, `hub:NAME`, or `example:NAME`; or None,
-            with the train file as `train`.
+        data: a file, a folder with train/dev/test files, `hub:NAME`, or `example:NAME`; or data in
+            memory: a data frame (pandas, polars), an Arrow table, a `datasets.Dataset` or
+            `DatasetDict`, a list of records, a dict of columns, `(texts, labels)`, or a dict of
+            splits of these. None with the train file as `train`.
         out: the study's folder. What is finished there already is not run again.
         callbacks: called at the beginning, every epoch and the end of every run.
-        progress: shows what goes on; silent by default.
+        progress: shows what goes on; if None, it is logged under the name `totune`.
         command: the command line, recorded in the study.
-        **settings: see `totune.runs.settings.Settings`.
+        **settings: of the study.
 
     Returns:
         The study, with its report written and the recommended model saved in `best/`.
@@ -59,7 +68,7 @@ def compare(
         ModelError: if the encoder cannot be had.
         RunError: if no run finished.
     """
-    chosen = build(Settings, settings, "compare")
+    chosen = read_settings(settings, "compare")
     # What is compared where nothing was named depends on the data, but needs the encoder.
     reads_encoder = any(candidate.reads_encoder for candidate in chosen.candidates())
     executor = create_executor(chosen)
@@ -77,7 +86,7 @@ def compare(
     tokenize_splits(runs, context)
     say_runs(runs, chosen, context)
     info = describe(runs, chosen, context, command)
-    check_same_study(store, info)
+    check_same_study(store, info, context.progress)
     if context.devices.is_main and not is_study(store.folder):
         store.save_info(info)  # marks the folder, before a search writes to it
     add_callbacks(callbacks, chosen.track, store.folder, context)
@@ -199,11 +208,19 @@ def fitting_runs(
     return runs, []
 
 
-def check_same_study(store: Store, info: StudyInfo) -> None:
-    """A folder holds one study; other data or another encoder belong in another folder."""
+def check_same_study(store: Store, info: StudyInfo, progress: Progress) -> None:
+    """A folder holds one study; other data or another encoder belong in another folder.
+
+    A damaged description says nothing of that, and is written again: runs are known by what their
+    numbers depend on, so those of another study are not taken for this one's.
+    """
     if not (store.folder / "study.json").is_file():
         return
-    old = store.info()
+    try:
+        old = store.info()
+    except ConfigError as error:
+        progress.warn(str(error))
+        return
     others = []
     if old.folds != info.folds:
         others.append(f"other splits (`folds={old.folds}`)")

@@ -12,6 +12,7 @@ from totune.runs.context import Context
 from totune.runs.records import StudyInfo
 from totune.runs.run import Runs
 from totune.runs.settings import Settings
+from totune.text import hide_secrets
 
 
 def describe(
@@ -53,7 +54,7 @@ def describe(
         settings=recorded,
         versions=machine.versions(),
         machine=asdict(machine.describe()) | {"processes": context.devices.world},
-        command=command,
+        command=hide_secrets(command),
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 

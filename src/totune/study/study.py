@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from totune.advice import Advice, Ensemble, StrategySummary, advise, find_ensembles
 from totune.advice.summary import Arrays
 from totune.analyses.findings import sections
-from totune.export import is_model
+from totune.errors import ConfigError
+from totune.export import Predictor, is_model, load_model
 from totune.metrics import get_metric
 from totune.outputs import check_reports
 from totune.racing.records import Race, read_race
@@ -25,7 +26,11 @@ from totune.runs.repetitions import pool_folds
 from totune.runs.store import Store
 from totune.search.records import SearchRecord, applied, read_searches
 from totune.statistics import Summary
+from totune.study.views import RowKind, against, rows_of, study_html
 from totune.tasks.base import task_from_json
+
+if TYPE_CHECKING:
+    import pandas
 
 BEST = "best"
 
@@ -97,15 +102,68 @@ class Study:
     @cached_property
     def _pooled(self) -> tuple[list[RunRecord], Arrays]:
         """The results, and their arrays by fingerprint."""
-        arrays = {record.fingerprint: self._store.predictions(record) for record in self.records}
         if self.info.folds == 1:
-            return self.records, arrays
+            return self.records, self._arrays
         task = task_from_json(self.info.data["task"])
-        return pool_folds(self.records, arrays, self.info.folds, task)
+        return pool_folds(self.records, self._arrays, self.info.folds, task)
+
+    @cached_property
+    def _arrays(self) -> Arrays:
+        """The arrays of every run by fingerprint."""
+        return {record.fingerprint: self._store.predictions(record) for record in self.records}
 
     def table(self) -> Table:
         """The main comparison as plain data."""
         return comparison_table(self.info, self.results, self.advice)
+
+    def to_pandas(self, per: RowKind = "run") -> "pandas.DataFrame":
+        """The records as a data frame.
+
+        Args:
+            per: what a row is: a "run" (scores, costs, options), an "epoch" of a run (metrics on
+                train and dev), or a "prediction" of a run for a test row (target, prediction and
+                class probabilities; `row` counts the test rows from 0, or of folds all rows).
+
+        Raises:
+            ConfigError: `per` is none of these, or pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ConfigError("to_pandas needs pandas: pip install 'totune[pandas]'.") from None
+        arrays = self._arrays if per == "prediction" else {}
+        return pandas.DataFrame(rows_of(per, self.info, self.records, arrays))
+
+    def compare_to(self, other: "Study | str | Path") -> Table:
+        """This study beside another: every strategy's scores, and their differences.
+
+        Args:
+            other: the other study, or its folder: of another encoder, other settings, other data.
+
+        Raises:
+            ConfigError: the folder holds no study.
+            DataError: the studies are of different tasks or metrics.
+        """
+        second = other if isinstance(other, Study) else Study(other)
+        return against(
+            (self.info, *self._pooled),
+            (second.info, *second._pooled),
+        )
+
+    def best_model(self) -> Predictor:
+        """The recommended model, loaded.
+
+        Raises:
+            ModelError: the study recommends none, or its folder is damaged.
+        """
+        return load_model(self.best)
+
+    def __repr__(self) -> str:
+        return f"Study({str(self.folder)!r}): {self.advice.headline}"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the comparison and the answer."""
+        return str(study_html(self.table(), self.advice, str(self.folder)))
 
     def report(self) -> ReportPaths:
         """Writes `report.html` and `report.md` anew from the records.

@@ -2,45 +2,52 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
+from totune.baselines.base import Baseline
+from totune.data.sources import DataSource
 from totune.encoders.sources import ALIASES
 from totune.errors import ConfigError, RunError
 from totune.export import Predictor, check_model_folder, load_model
+from totune.keywords import TrainKeywords
 from totune.outputs import check_input_stays, output_path
 from totune.progress import Progress
-from totune.registry import build
+from totune.registry import takes_settings
+from totune.runs.arguments import read_settings
 from totune.runs.callbacks import Callback
 from totune.runs.prepare import prepare
 from totune.runs.run import configure
 from totune.runs.runner import Runner, check_plans, tokenize_splits
-from totune.runs.settings import Settings
+from totune.runs.settings import OF_STUDIES, Settings
 from totune.runs.store import Store
-from totune.study.best import save_run
+from totune.strategies.base import Strategy
+from totune.study.best import save_run, with_weights
 from totune.study.compare import add_callbacks, say_positive
 from totune.tracking import check_trackers
 
 
+@takes_settings(Settings, *OF_STUDIES)
 def train(
-    data: str | Path | Mapping[str, str | Path] | None = None,
-    strategy: str | Mapping[str, Any] = "fine-tuning",
+    data: DataSource | None = None,
+    strategy: str | Mapping[str, Any] | Strategy | Baseline = "fine-tuning",
     *,
     out: str | Path = "model",
     seed: int = 0,
     callbacks: Sequence[Callback] = (),
     progress: Progress | None = None,
-    **settings: Any,
+    **settings: Unpack[TrainKeywords],
 ) -> Predictor:
     """Trains one strategy with one seed and saves the model.
 
     Args:
         data: as for `compare`.
-        strategy: a strategy or baseline.
+        strategy: a strategy or baseline: its name, a mapping {strategy, options, head}, or an
+            object such as `totune.LoRA(r=4)`.
         out: the model's folder; an interrupted run continues from its last epoch.
         seed: for initialisation and data order.
         callbacks: called at the beginning, every epoch and the end of the run.
-        progress: shows what goes on; silent by default.
-        **settings: see `totune.runs.settings.Settings`.
+        progress: shows what goes on; if None, it is logged under the name `totune`.
+        **settings: of the study.
 
     Returns:
         The trained model.
@@ -48,12 +55,14 @@ def train(
     Raises:
         TotuneError: as `compare`; `RunError` if the run failed.
     """
-    chosen = build(Settings, {**settings, "strategies": [strategy], "seeds": [seed]}, "train")
+    unused = sorted(OF_STUDIES & settings.keys())
+    if unused:
+        raise ConfigError(
+            f"train makes one model of one strategy and seed; it takes no {', '.join(unused)}, "
+            "which compare does."
+        )
+    chosen = read_settings({**settings, "strategies": [strategy], "seeds": [seed]}, "train")
     candidates = chosen.candidates()
-    if (chosen.folds or 1) > 1:
-        raise ConfigError("train makes one model of one split; compare cross-validates.")
-    if chosen.searches:
-        raise ConfigError("train takes options as they are; compare searches them.")
     check_trackers(chosen.track)
     folder = open_model(out, chosen.model)
     store = Store(folder / "training")
@@ -66,9 +75,11 @@ def train(
     [run] = configure(candidates, [seed], context)
     tokenize_splits([run], context)
     check_plans([run], context)
-    [record] = Runner(context, store).execute([run])
+    runner = Runner(context, store)
+    [record] = runner.execute([run])
     if record.status == "failed":
         raise RunError(f"The run failed: {record.error}")
+    record = with_weights(run, record, runner)
     if context.devices.is_main:
         save_run(folder, run, record, context, store)
     context.devices.wait()

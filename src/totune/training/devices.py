@@ -5,6 +5,8 @@ process runs the same program, and the main one writes; with one process all of 
 plain calls.
 """
 
+import os
+
 import numpy as np
 import torch
 from accelerate import PartialState
@@ -12,11 +14,24 @@ from accelerate.utils import broadcast_object_list, gather_object, reduce
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from totune.errors import ConfigError
+
 
 class Devices:
-    """The processes of one run and the device of this one."""
+    """The processes of one run and the device of this one.
+
+    Raises:
+        ConfigError: if a launcher's variables of the environment are no numbers.
+    """
 
     def __init__(self) -> None:
+        for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+            value = os.environ.get(name)
+            if value is not None and not value.isdecimal():
+                raise ConfigError(
+                    f"{name}={value!r} in the environment is no number. A launcher such as "
+                    "torchrun sets it; without one, unset it."
+                )
         # Without an accelerator in the machine, processes meet only if told to do so on the CPU.
         on_cpu = not torch.accelerator.is_available()
         # Only accelerate's knowledge of processes: an `Accelerator` also holds one precision for

@@ -44,7 +44,6 @@ from totune.training.optimizer import (
     apply_phase,
     build_optimizer,
     set_rates,
-    trainable,
 )
 from totune.training.solving import nearest_class_mean, solve_head
 
@@ -58,12 +57,21 @@ class TrainingSettings:
         train_batch_size: rows per optimizer step, over all processes.
         max_grad_norm: gradients are clipped to this norm.
         tokens_per_batch: word pieces per step, padding included, in place of a number of rows.
+        bias_correction: whether Adam corrects its moments for starting at zero.
     """
 
     metric: str
     train_batch_size: int = 32
     max_grad_norm: float = 1.0
     tokens_per_batch: int | None = None
+    bias_correction: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """As a run's configuration names them; runs of before `bias_correction` keep their name."""
+        settings = asdict(self)
+        if self.bias_correction:
+            del settings["bias_correction"]
+        return settings
 
 
 class Trainer:
@@ -140,8 +148,8 @@ class Trainer:
     def _run_phase(
         self, phase: Phase, index: int, identity: str, saved: dict[str, Any] | None
     ) -> None:
-        self._optimizer = build_optimizer(apply_phase(self.model, phase), self._optimizer)
-        self._clipped = trainable(self.model)
+        groups, corrects = apply_phase(self.model, phase), self.settings.bias_correction
+        self._optimizer = build_optimizer(groups, self._optimizer, corrects)
         self.model.prepare_training(self.devices.device)
         wrapped = self.devices.wrap(self.model)
         if saved is not None:

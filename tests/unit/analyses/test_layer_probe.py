@@ -217,3 +217,20 @@ def test_hidden_states_of_an_encoder_are_probed(tmp_path: Path) -> None:
     assert max(row["score"] for row in values.rows) > 0.8
     assert json.loads(json.dumps(values.rows)) == values.rows
     assert section_of(values).paragraphs[0].startswith("Pretrained, ")
+
+
+def test_without_a_penalty_it_is_plain_regression() -> None:
+    inputs = scores((0, 1, 2))
+    values = probe(inputs, penalty="none")
+    assert column(values, "C") == [None] * 3
+    (subject,) = inputs.subjects()
+    train, dev = (inputs.vectors(subject, split)[:, 2] for split in ("train", "dev"))
+    padded = [np.hstack([part, np.ones((len(part), 1))]) for part in (train, dev)]
+    solution = np.linalg.lstsq(padded[0], inputs.labels["train"], rcond=None)[0]
+    expected = inputs.task.evaluate(inputs.labels["dev"], padded[1] @ solution)[inputs.metric]
+    assert column(values, "score")[2] == pytest.approx(expected, abs=1e-5)
+    (note,) = section_of(values).tables[0].notes[1:]
+    assert "linear regression without penalty" in note
+    assert "cross-validation" not in note
+    logistic = probe(classes((0, 3)), penalty="none")
+    assert "logistic regression without penalty" in section_of(logistic).tables[0].notes[1]

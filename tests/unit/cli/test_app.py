@@ -1,6 +1,7 @@
 """Each way of ending has its exit code and its words; tracebacks only on demand."""
 
 import inspect
+import io
 import os
 import signal
 import subprocess
@@ -11,9 +12,14 @@ from typing import Any
 
 import pytest
 import typer
+from rich.console import Console
+from typer.testing import CliRunner
 
 import totune
 from totune.cli.app import app, main
+from totune.cli.interrupts import interruptible
+from totune.cli.options import Command
+from totune.cli.progress import RichProgress
 from totune.errors import ConfigError, DataError, RunError
 
 SRC = str(Path(totune.__file__).parents[1])
@@ -31,6 +37,14 @@ def fail(how: str) -> None:
         raise RunError("fine-tuning, seed 1: the loss is not a number.")
     if how == "bug":
         raise KeyError("lost")
+    if how == "end of file":
+        raise EOFError("No data left in file")
+    if how == "full":
+        raise OSError(28, "No space left on device", "study/study.json")
+    if how == "full in Rust":
+        raise RuntimeError("I/O error: No space left on device (os error 28)")
+    if how == "memory":
+        raise MemoryError("Unable to allocate 3.00 TiB")
     if how == "interrupt":
         os.kill(os.getpid(), signal.SIGINT)
     typer.echo("x" * 1_000_000 if how == "long" else "done \u2013")
@@ -52,7 +66,7 @@ main()
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
     """Runs the program in this process, where nothing needs to be imported anew."""
-    added = typer.models.CommandInfo(name="fail", callback=fail)
+    added = typer.models.CommandInfo(name="fail", callback=fail, cls=Command)
     monkeypatch.setattr(app, "registered_commands", [*app.registered_commands, added])
 
     def call(*arguments: str) -> Ended:
@@ -85,6 +99,33 @@ def test_in_a_process_of_its_own_it_ends_as_here(in_process: Here):
         ("config", 2, "error: First fault.\nSecond fault.\n"),
         ("run", 1, "error: fine-tuning, seed 1: the loss is not a number.\n"),
         ("bug", 1, "error: KeyError: 'lost' (a fault of totune; --debug shows where)\n"),
+        (
+            "end of file",
+            1,
+            "error: RuntimeError: EOFError: No data left in file (a fault of totune; --debug shows "
+            "where)\n",
+        ),
+        (
+            "full",
+            2,
+            "error: study/study.json cannot be read or written: no space left on device. "
+            "Make room on that disk. What had finished is kept; the same command then does only "
+            "the rest.\n",
+        ),
+        (
+            "full in Rust",
+            2,
+            "error: A file cannot be read or written: no space left on device. "
+            "Make room on that disk. What had finished is kept; the same command then does only "
+            "the rest.\n",
+        ),
+        (
+            "memory",
+            2,
+            "error: Memory ran out (Unable to allocate 3.00 TiB). Close other programs, "
+            "or ask for less: fewer rows (--fraction), shorter texts (--max-length), fewer --jobs. "
+            "What had finished is kept.\n",
+        ),
     ],
 )
 def test_a_fault_is_one_message_and_a_code(in_process: Here, how: str, code: int, message: str):
@@ -178,3 +219,54 @@ def test_help_waits_for_nothing_heavy():
         check=True,
     )
     assert ended.stdout == "[]\n"
+
+
+class Swallows:
+    """Loses the interrupt that it sends, as Python does in a destructor."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("quiet", [True, False])
+@pytest.mark.parametrize("shown", ["a bar", "a note"])
+def test_an_interrupt_that_python_loses_is_raised_again(quiet: bool, shown: str) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    progress = RichProgress(quiet, Console(file=io.StringIO()))
+    try:
+        with interruptible():
+            Swallows()
+            with pytest.raises(KeyboardInterrupt), progress.bar("epoch 1", 4) as bar:
+                bar.advance() if shown == "a bar" else progress.say("note")
+            progress.say("what is said while it ends")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_second_interrupt_ends_at_once() -> None:
+    code = """
+import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from totune.cli.interrupts import interruptible
+with interruptible():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    finally:
+        os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            pass
+"""
+    environment = {**os.environ, "PYTHONPATH": SRC}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (130, b"")
+    assert ended.stderr == b"\nEnded at once. What had finished is kept.\n"
+
+
+def test_completion_can_be_installed() -> None:
+    assert "--install-completion" in CliRunner().invoke(app, ["--help"]).output

@@ -16,6 +16,7 @@ from totune.cli.options import (
     in_flags,
     options_of,
     parse_assignments,
+    parse_candidates,
     parse_duration,
     parse_layers,
     parse_names,
@@ -26,11 +27,12 @@ from totune.cli.options import (
 )
 from totune.errors import ConfigError, DataError
 from totune.extraction.settings import ExtractionSettings
+from totune.features.sizes import parse_size
 from totune.pretraining.settings import PretrainingSettings
 from totune.registry import DeclaredSettings, build
 from totune.runs.settings import Settings
 
-MEMBER_OPTIONS = {"learning_rate", "num_train_epochs", "warmup_ratio", "weight_decay"}
+MEMBER_OPTIONS = {"candidate", "learning_rate", "num_train_epochs", "warmup_ratio", "weight_decay"}
 DEFAULTS = {option.name: option.default for option in STUDY_OPTIONS}
 
 
@@ -65,6 +67,37 @@ def test_a_search_has_a_budget_of_one_kind_or_the_other(text: str, budget: dict[
 def test_options_of_strategies_are_gathered_and_set_wins():
     given = {"learning_rate": 1e-3, "weight_decay": 0.0, "set": ["learning_rate=2e-5", "k=3"]}
     assert read_settings(given)["options"] == {"learning_rate": 2e-5, "weight_decay": 0.0, "k": 3}
+
+
+def test_candidates_have_labels_heads_and_options_of_their_own():
+    given = {
+        "strategies": "tf-idf",
+        "candidate": [
+            "esim frozen=feature-extraction,head=esim,pair_encoding=separate,head.hidden_size=8",
+            "shared=adapters,sharing=[null,null,0],patience=null",
+        ],
+    }
+    assert read_settings(given)["strategies"] == [
+        "tf-idf",
+        {
+            "strategy": "feature-extraction",
+            "label": "esim frozen",
+            "head": "esim",
+            "options": {"pair_encoding": "separate", "head.hidden_size": 8},
+        },
+        {
+            "strategy": "adapters",
+            "label": "shared",
+            "options": {"sharing": [None, None, 0], "patience": None},
+        },
+    ]
+
+
+def test_what_is_no_candidate_is_told_with_the_form():
+    with pytest.raises(ConfigError) as caught:
+        parse_candidates(["last-2", "=last-2", "a=last-2 k=1"])
+    assert len(caught.value.faults) == 3
+    assert "'last-2' is not of the form LABEL=STRATEGY" in caught.value.faults[0]
 
 
 def test_every_unreadable_value_is_reported_at_once():
@@ -202,7 +235,7 @@ def test_seeds_are_a_number_or_a_list(text: str, seeds: int | list[int]):
     assert parse_seeds(text) == seeds
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "1,,2", "1.5"])
+@pytest.mark.parametrize("text", ["", "x", "-1", "1,,2", "1.5", "9" * 5000])
 def test_what_are_no_seeds(text: str):
     with pytest.raises(ConfigError, match="neither a number of seeds nor a list"):
         parse_seeds(text)
@@ -237,8 +270,31 @@ def test_assignments_are_json_or_text():
     }
 
 
+def test_a_value_that_is_nested_too_deeply_is_no_value():
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        parse_assignments(["x=" + "[" * 100_000])
+
+
+def test_numbers_beyond_all_use_are_refused():
+    for arguments in (["cache", "prune", "--older-than", "inf"],):
+        assert CliRunner().invoke(app, arguments).exit_code == 2
+    with pytest.raises(ConfigError, match="is not a size"):
+        parse_size("9" * 400)
+    with pytest.raises(ConfigError, match=r"seeds=1000000000 is out of range.*at most 10,000"):
+        Settings(seeds=1_000_000_000).check()
+
+
 def test_every_wrong_assignment_is_reported():
     with pytest.raises(ConfigError) as caught:
         parse_assignments(["pooling", "=3", "k=2"])
     assert len(caught.value.faults) == 2
     assert "--set 'pooling'" in caught.value.faults[0]
+
+
+def test_pairs_of_names_and_values_stay_text():
+    given = {"where": ["genre=travel", "genre=9"], "label_map": ["Can't Decide=", "=none", "1=yes"]}
+    read = read_settings(given)
+    assert read["where"] == {"genre": ["travel", "9"]}
+    assert read["label_map"] == {"Can't Decide": "", "": "none", "1": "yes"}
+    with pytest.raises(ConfigError, match="'genre' is not of the form NAME=VALUE"):
+        read_settings({"where": ["genre"]})

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorder import Recorder
 from tests.tiny_data import save_encoder, write_reviews
 from tests.unit.runs.samples import info_of, record_of
 from typer.testing import CliRunner
@@ -14,7 +15,9 @@ from totune.analyses.findings import Findings
 from totune.api import compare
 from totune.cli.app import app
 from totune.errors import ConfigError, TotuneError
+from totune.outputs import check_output_folder
 from totune.runs.store import Store
+from totune.study.study import Study
 
 
 @pytest.fixture
@@ -79,6 +82,17 @@ def test_a_folder_of_somebody_else(command: str) -> None:
     message = refused(*WRITING[command], "--out", "theirs")
     assert "--out theirs holds best, report.html" in message
     assert "nothing is written to it. Name a new or empty folder" in message
+
+
+@pytest.mark.parametrize("kind", ["study", "totune", "features", "pretraining"])
+def test_what_a_killed_process_left_of_its_first_file_blocks_nothing(
+    tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / f"{kind}.json.4194305.tmp").write_text('{"half')
+    check_output_folder(tmp_path)
+    (tmp_path / "thesis.txt.4194305.tmp").write_text("years of work")
+    with pytest.raises(ConfigError, match=r"holds thesis\.txt\.4194305\.tmp"):
+        check_output_folder(tmp_path)
 
 
 @pytest.mark.parametrize("command", WRITING)
@@ -205,6 +219,27 @@ def test_a_study_killed_before_its_first_run_goes_on(
             with pytest.raises(KeyboardInterrupt):
                 compare("reviews.csv", out="study", **settings)
     assert compare("reviews.csv", out="study", **settings).to_json()["best"] == "study/best"
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
+def test_a_study_whose_description_is_damaged_goes_on(here: Path, damage: str) -> None:
+    settings: dict[str, Any] = {"model": "encoder", "strategies": ["majority"], "seeds": 2}
+    whole = compare("reviews.csv", out="study", **settings)
+    path = Path("study/study.json")
+    text = path.read_text()
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_text(text[:100] if damage == "cut" else text.replace("[\n    0,", "[\n    7,"))
+        with pytest.raises(ConfigError, match=r"study\.json cannot be read as a study"):
+            Study(Path("study"))
+    told = Recorder()
+    again = compare("reviews.csv", out="study", progress=told, **settings)
+    assert again.records == whole.records
+    assert sum("study.json cannot be read" in warning for warning in told.warned) == (
+        damage != "gone"
+    )
+    assert not [said for said in told.said if said.startswith("run ")]
 
 
 def test_python_refuses_the_empty_name_too(here: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -49,6 +50,63 @@ def test_a_file_gets_what_the_screen_would(
     assert predict(tfidf_model, unlabelled_file, "--output", output) == ""
     rows = json.loads(predict(tfidf_model, unlabelled_file, "--json"))["predictions"]
     assert output.read_text(encoding="utf-8") == as_text(rows, suffix)
+
+
+def test_the_columns_of_the_input_are_kept(tfidf_model: Path, unlabelled_file: Path):
+    rows = list(csv.DictReader(predict(tfidf_model, unlabelled_file).splitlines()))
+    assert list(rows[0]) == ["id", "review", "prediction", "probability"]
+    assert [(row["id"], row["review"]) for row in rows] == [
+        *(("1", "what a joy"), ("2", ""), ("3", "such a dull bore")),
+    ]
+
+
+def test_every_class_gets_a_column_if_asked(
+    tfidf_model: Path, unlabelled_file: Path, tmp_path: Path
+):
+    shown = predict(tfidf_model, unlabelled_file, "--probabilities")
+    rows = list(csv.DictReader(shown.splitlines()))
+    for row in rows:
+        shares = {name: float(row[f"probability:{name}"]) for name in ("neg", "pos")}
+        assert sum(shares.values()) == pytest.approx(1, abs=1e-5)
+        assert shares[row["prediction"]] == float(row["probability"]) == max(shares.values())
+    output = tmp_path / "out.jsonl"
+    predict(tfidf_model, unlabelled_file, "--probabilities", "--output", output)
+    first = json.loads(output.read_text(encoding="utf-8").splitlines()[0])
+    assert set(first["probabilities"]) == {"neg", "pos"}
+
+
+def test_parquet_is_written(tfidf_model: Path, unlabelled_file: Path, tmp_path: Path):
+    output = tmp_path / "out.parquet"
+    for _ in range(2):  # earlier predictions are replaced
+        predict(tfidf_model, unlabelled_file, "--probabilities", "--output", output)
+    table = pq.read_table(output)
+    names = ["id", "review", "prediction", "probability", "probability:neg", "probability:pos"]
+    assert table.column_names == names
+    assert table.column("prediction").to_pylist()[::2] == ["pos", "neg"]
+
+
+def test_texts_are_read_from_the_command_line_and_from_standard_input(tfidf_model: Path):
+    typed = predict(tfidf_model, "--text-input", "what a joy", "--text-input", "a dull bore")
+    rows = list(csv.DictReader(typed.splitlines()))
+    assert [(row["review"], row["prediction"]) for row in rows] == [
+        *(("what a joy", "pos"), ("a dull bore", "neg")),
+    ]
+    words = ["predict", str(tfidf_model), "-"]
+    piped = CliRunner().invoke(app, words, input="what a joy\na dull bore\n")
+    assert piped.stdout == typed
+
+
+def test_a_column_is_not_covered_by_a_prediction(tfidf_model: Path, tmp_path: Path):
+    path = tmp_path / "new.csv"
+    path.write_text("review,prediction\na joy,x\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="has a column 'prediction' already"):
+        predict(tfidf_model, path)
+
+
+@pytest.mark.parametrize("extra", [(), ("new.csv", "--text-input", "a joy")])
+def test_texts_come_from_one_place(tfidf_model: Path, extra: tuple[str, ...]):
+    with pytest.raises(ConfigError, match=r"Name an INPUT file .* or give --text-input"):
+        predict(tfidf_model, *extra)
 
 
 def test_formats_quote_what_they_must():

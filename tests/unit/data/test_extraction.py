@@ -74,10 +74,10 @@ def test_scores_are_numbers_and_what_is_none_is_left_out() -> None:
     columns = Columns("text", "label", task="regression")
     remarks = Remarks()
     read = extract(
-        table(text=list("abcd"), label=["1.5", "n/a", "-2e1", "1e999"]), columns, remarks
+        table(text=list("abcde"), label=["1.5", "n/a", "-2e1", "1e999", "1e308"]), columns, remarks
     )
     assert read.labels == (1.5, -20.0)
-    assert "2 rows without a usable 'label', left out (lines 3, 5)" in remarks.warnings[0]
+    assert "3 rows without a usable 'label', left out (lines 3, 5, 6)" in remarks.warnings[0]
 
 
 def test_regression_on_words_is_an_error() -> None:

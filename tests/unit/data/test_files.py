@@ -1,5 +1,6 @@
 import gzip
 import lzma
+import os
 import zipfile
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def test_an_empty_file_is_named(tmp_path: Path, name: str, content: bytes) -> No
 
 
 def test_an_unknown_format_lists_the_known_ones(tmp_path: Path) -> None:
-    path = tmp_path / "a.xlsx"
+    path = tmp_path / "a.docx"
     path.write_bytes(b"PK")
     with pytest.raises(DataError, match=r"no known format.*\.csv, \.tsv"):
         table_format(path)
@@ -120,6 +121,49 @@ def test_old_mac_line_ends_are_line_ends(tmp_path: Path) -> None:
     assert read(written(tmp_path / "a.csv", b"text\rone\r")) == b"text\none\n"
 
 
+TEXTS = {
+    "Latin": "text,label\nIt was très good,pos\n" * 20,
+    "Cyrillic": "текст,метка\nочень хороший фильм,да\n" * 20,  # noqa: RUF001
+    "Chinese": "文本,标签\n这部电影非常好看我很喜欢它,好\n" * 20,
+}
+WIDE = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
+
+
+@pytest.mark.parametrize("script", TEXTS)
+@pytest.mark.parametrize("kind", WIDE)
+@pytest.mark.parametrize("named", [None, "latin-1"])
+def test_a_wide_encoding_without_its_mark_is_told(
+    tmp_path: Path, script: str, kind: str, named: str | None
+) -> None:
+    """Read as UTF-8, its letters would have zeros between them."""
+    path = written(tmp_path / "a.csv", TEXTS[script].encode(kind))
+    with pytest.raises(DataError, match=kind.upper()) as fault:
+        read(path, named)
+    assert f"`encoding='{kind}'`" in str(fault.value)
+    assert read(path, kind) == TEXTS[script].encode()
+    assert read(path, kind[:6]) == TEXTS[script].encode()
+
+
+@pytest.mark.parametrize("kind", ["utf-32", "utf-32-be", "utf-16-be"])
+def test_the_mark_of_a_wide_encoding_is_known(tmp_path: Path, kind: str) -> None:
+    path = written(tmp_path / "a.csv", f"\ufeff{TEXTS['Chinese']}".encode(kind))
+    assert read(path) == TEXTS["Chinese"].encode()
+    if kind == "utf-32":
+        with pytest.raises(DataError, match="looks like UTF-32, not UTF-16"):
+            read(path, "utf-16")
+
+
+def test_a_few_zeros_are_text(tmp_path: Path) -> None:
+    content = b"a text with a zero \x00 in it,pos\n" + CONTENT * 20
+    assert read(written(tmp_path / "a.csv", content)) == content
+
+
+@pytest.mark.parametrize("name", ["undefined", "rot13", "nonsense", "utf\0"])
+def test_what_is_no_encoding_of_text_is_told(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError, match="There is no encoding called"):
+        read(written(tmp_path / "a.csv", CONTENT), name)
+
+
 def test_utf_16_may_lack_its_mark_where_it_is_named(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", "é\n".encode("utf-16-le"))
     assert read(path, "utf-16") == "é\n".encode()
@@ -133,3 +177,18 @@ def test_suffix_and_stem_look_through_the_packing() -> None:
     assert table_stem("train.tsv.gz") == "train"
     assert table_stem("train.iob1.txt.gz") == "train.iob1"
     assert table_stem("dev.zip") == "dev"
+
+
+def test_what_cannot_be_read_twice_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(DataError, match="is a pipe or a device"):
+        read(tmp_path / "pipe.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(DataError, match="is a folder"):
+        read(tmp_path / "folder.csv")
+
+
+def test_a_link_in_a_circle_does_not_suggest_itself(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").symlink_to(tmp_path / "a.csv")
+    with pytest.raises(DataError, match="is a link to nothing, or to itself"):
+        table_format(tmp_path / "a.csv")

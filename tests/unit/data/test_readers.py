@@ -1,6 +1,8 @@
 import gzip
 import json
 import time
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -115,6 +117,33 @@ def test_parquet(tmp_path: Path) -> None:
     table = read_table(path)
     assert table.columns == {"text": ["a", None], "label": ["1", "0"], "score": [None, "0.5"]}
     assert list(table.rows) == [1, 2]
+
+
+def test_values_of_parquet_are_text_without_quotes(tmp_path: Path) -> None:
+    data = {
+        "decimal": pa.array([Decimal("1.50")]),
+        "date": pa.array([date(2020, 1, 31)]),
+        "moment": pa.array([datetime(2020, 1, 31, 12, 30)]),
+        "text": pa.array(["größer".encode()]),
+        "bytes": pa.array([b"\xff\x00"]),
+        "list": pa.array([[date(2020, 1, 31)]]),
+    }
+    pq.write_table(pa.table(data), tmp_path / "a.parquet")
+    assert {
+        name: cells[0] for name, cells in read_table(tmp_path / "a.parquet").columns.items()
+    } == {
+        "decimal": "1.50",
+        "date": "2020-01-31",
+        "moment": "2020-01-31T12:30:00",
+        "text": "größer",
+        "bytes": "ff00",
+        "list": '["2020-01-31"]',
+    }
+
+
+def test_half_a_surrogate_pair_is_no_character(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", r'{"te\uD800xt": ["a\udfff", "\ud83d\ude00"]}')
+    assert read_table(path).columns == {"te\ufffdxt": ['["a\ufffd", "😀"]']}
 
 
 ROWS = [{"id": at, "text": f"a text, number {at}", "tags": ["O", "B-X"]} for at in range(1500)]

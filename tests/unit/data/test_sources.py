@@ -59,9 +59,9 @@ def test_files_can_be_named_for_each_split(tmp_path: Path) -> None:
 def test_an_unknown_split_name_gets_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no split called 'trian'. Did you mean 'train'"):
         load_dataset({"trian": tmp_path})
-    with pytest.raises(DataError, match="A train file is needed; only dev was given"):
+    with pytest.raises(DataError, match="A train split is needed; only dev was given"):
         load_dataset({"dev": tmp_path / "a.csv"})
-    with pytest.raises(DataError, match="Two files are named for the dev split"):
+    with pytest.raises(DataError, match="Two sources are named for the dev split"):
         load_dataset({"dev": "a.csv", "validation": "b.csv"})
 
 

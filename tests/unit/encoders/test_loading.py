@@ -209,6 +209,25 @@ def test_code_beside_a_supported_type_is_not_run(saved_encoder: Path) -> None:
     assert load_encoder(str(saved_encoder)).encoder.kind == "bert"
 
 
+def test_weights_that_are_no_numbers(saved_encoder: Path) -> None:
+    file = saved_encoder / "model.safetensors"
+    weights = load_file(file)
+    weights["embeddings.LayerNorm.bias"][3] = torch.inf
+    save_file(weights, file, metadata={"format": "pt"})
+    assert "not finite (in model.embeddings.LayerNorm.bias)" in message(saved_encoder)
+
+
+def test_memory_that_runs_out_is_no_damage(
+    saved_encoder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr("transformers.AutoModel.from_pretrained", full)
+    with pytest.raises(MemoryError, match="while the weights in"):
+        load_encoder(str(saved_encoder))
+
+
 @pytest.mark.parametrize("size", [0, 5, 1000, 30_000])
 def test_weights_cut_short(saved_encoder: Path, size: int) -> None:
     file = saved_encoder / "model.safetensors"

@@ -27,3 +27,14 @@ def test_output_of_one_pair_by_hand() -> None:
     other = torch.stack([torch.cat([z, x, z - x, z * x]) for z in second[0]])
     pooled = torch.cat([one, one, other.mean(0), other.amax(0)])
     torch.testing.assert_close(found[0], module.out.weight @ pooled + module.out.bias)
+
+
+def test_without_attention_the_linear_layer_reads_each_text_alone() -> None:
+    module = CrossAttention(attend=False).build(2, TASK).double().eval()
+    assert module.out.weight.shape == (2, 4 * 2)
+    first = torch.tensor([[[1.0, 2.0], [9.0, 9.0]]]).double()
+    second = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]).double()
+    masks = torch.tensor([[True, False]]), torch.tensor([[True, True]])
+    found = module(States(tokens=(Tokens(first, masks[0]), Tokens(second, masks[1]))))
+    pooled = torch.tensor([1.0, 2.0, 1.0, 2.0, 0.5, 0.5, 1.0, 1.0]).double()
+    torch.testing.assert_close(found[0], module.out.weight @ pooled + module.out.bias)

@@ -174,6 +174,16 @@ def test_bilstm_reads_all_pieces_and_first_pieces_are_read() -> None:
     torch.testing.assert_close(outputs, module.output.out(encoded))
 
 
+def test_kaiming_draws_lstm_and_linear_layer_and_leaves_the_crf() -> None:
+    module = Bilstm(hidden_size=64, crf=True, initialisation="kaiming").build(256, TASK)
+    drawn = module.encoder.ahead[0].weight_ih_l0
+    assert drawn.std().item() == pytest.approx((2 / 256) ** 0.5, rel=0.05)
+    assert not any(p.any() for name, p in module.encoder.named_parameters() if "bias" in name)
+    usual = Bilstm(hidden_size=64, crf=True).build(256, TASK)
+    spread = [crf_in(each).transitions.std().item() for each in (module, usual)]
+    assert spread[0] == pytest.approx(spread[1], rel=0.5)
+
+
 def test_crf_reads_first_pieces_alone() -> None:
     module = module_of(Crf())
     states = states_of([0, 1, 2])

@@ -15,6 +15,7 @@ from tests.unit.pretraining.conftest import write_corpus
 
 from totune.encoders.loading import load_encoder
 from totune.errors import ConfigError, DataError, ModelError, RunError
+from totune.io import read_checked_json
 from totune.pretraining.bert import pretrain_bert
 from totune.pretraining.curriculum import TrainingBudget
 from totune.pretraining.elmo import pretrain_elmo
@@ -55,7 +56,7 @@ def test_what_is_written_loads_as_an_encoder(finished: Pretrained) -> None:
     models = {name for name in names if name.startswith("model.")}
     assert models == {"model.safetensors"}
     assert not [name for name in names if name.endswith((".tmp", ".pt"))]
-    saved = json.loads((finished.folder / "pretraining.json").read_text())
+    saved = read_checked_json(finished.folder / "pretraining.json")
     assert saved == json.loads(json.dumps(dict(finished.facts)))
     card = (finished.folder / "README.md").read_text()
     assert f"{saved['words']:,} words" in card

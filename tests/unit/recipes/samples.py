@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from totune.recipes.recipe import Recipe, load_recipe
+from totune.recipes.loading import load_recipe
+from totune.recipes.recipe import Recipe
 
 WORDS = {"1": ["fire", "flood", "storm", "crash"], "0": ["song", "party", "lunch", "film"]}
 

@@ -9,7 +9,7 @@ from totune.recipes.document import (
     recipe_document,
     welch_table,
 )
-from totune.recipes.recipe import load_recipe
+from totune.recipes.loading import load_recipe
 from totune.recipes.results import Outcome, ProtocolGroup, Results, run_test
 from totune.report.html import document_html
 from totune.report.markdown import document_markdown
@@ -25,12 +25,14 @@ def results_of(*outcomes: Outcome, tests=(), fraction=1.0, seeds=10) -> Results:
 
 @pytest.fixture
 def near():
-    return Outcome("TF-IDF", {"accuracy": (0.79, 0.81), "f1": (0.70, 0.74)}, SPARSE.rows[0].paper)
+    return Outcome(
+        "TF-IDF", {"accuracy": (0.79, 0.81), "f1": (0.70, 0.74)}, SPARSE.rows[0].paper["tweets"]
+    )
 
 
 def two_rows(ours, others):
-    first = Outcome("frozen", {"accuracy": ours}, BERT.rows[0].paper)
-    second = Outcome("unfrozen", {"accuracy": others}, BERT.rows[1].paper)
+    first = Outcome("frozen", {"accuracy": ours}, BERT.rows[0].paper["tweets"])
+    second = Outcome("unfrozen", {"accuracy": others}, BERT.rows[1].paper["tweets"])
     test = run_test(first, second, "accuracy", BERT.tests[0].paper.model_dump())
     return results_of(first, second, tests=[test])
 

@@ -4,7 +4,9 @@ import pytest
 from totune.errors import RunError
 from totune.progress import Progress
 from totune.recipes import study as module
-from totune.recipes.recipe import load_recipe
+from totune.recipes.check import CheckedStudy
+from totune.recipes.loading import load_recipe
+from totune.recipes.planned import plan_studies
 from totune.runs.records import RunRecord, StudyInfo
 from totune.runs.store import Store
 
@@ -63,9 +65,11 @@ def compare_call(monkeypatch):
     return calls
 
 
-def run(tmp_path, model=None):
-    file = tmp_path / "train.csv"
-    return module.run_study(RECIPE, RECIPE.run, file, tmp_path, model, 0.5, 2, Progress())
+def run(tmp_path, keep_going=False, **chosen):
+    (tmp_path / "train.csv").touch()
+    studies = plan_studies(RECIPE, tmp_path, {"fraction": 0.5, "seeds": 2, **chosen})
+    checked = [CheckedStudy(study, {}) for study in studies]
+    return module.run_studies(RECIPE, checked, tmp_path, Progress(), keep_going)[0]
 
 
 def test_the_study_is_asked_for_what_the_recipe_says(compare_call, tmp_path):
@@ -112,3 +116,5 @@ def test_a_study_without_a_finished_run_is_an_error(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "compare", compare)
     with pytest.raises(RunError, match="No run finished"):
         run(tmp_path)
+    with pytest.raises(RunError, match=r"Nothing of hart-bert ran\. No run finished\."):
+        run(tmp_path, keep_going=True)

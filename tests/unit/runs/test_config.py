@@ -130,6 +130,29 @@ def test_what_is_said_to_one_member_holds_against_what_is_said_to_all(order: int
     assert last.options == {"learning_rate": 0.1}
 
 
+def test_one_strategy_can_be_several_candidates_each_with_its_own_head_and_options() -> None:
+    members = [
+        Candidate("fine-tuning", {"learning_rate": 0.5}, "light"),
+        Candidate("fine-tuning", {"head.hidden_size": 9}, "heavy one", "esim"),
+    ]
+    said = {
+        "learning_rate": 0.1,
+        "head.dropout": 0.3,
+        "heavy one.head.hidden_size": 7,
+        "heavy one.weight_decay": 0.0,
+        "fine-tuning.weight_decay": 0.2,
+    }
+    light, heavy = assign_options(members, said)
+    assert light.options == {"learning_rate": 0.5, "weight_decay": 0.2, "head.dropout": 0.3}
+    assert heavy.options == {
+        "learning_rate": 0.1,
+        "weight_decay": 0.0,
+        "head.dropout": 0.3,
+        "head.hidden_size": 7,
+    }
+    assert (heavy.label, heavy.head) == ("heavy one", "esim")
+
+
 def test_options_that_fit_no_member_are_all_told() -> None:
     with pytest.raises(ConfigError) as raised:
         assign_options(

@@ -56,9 +56,9 @@ def test_seeds_are_a_number_or_a_list(seeds: Any, expected: list[int]) -> None:
     [
         ("fraction", 0.0, "above 0 and at most 1"),
         ("fraction", 1.5, "above 0 and at most 1"),
-        ("seeds", 0, "at least one, none negative, none twice"),
-        ("seeds", [1, -1], "at least one, none negative, none twice"),
-        ("seeds", [3, 4, 3], "at least one, none negative, none twice"),
+        ("seeds", 0, "at least one, at most 10,000, none negative, none twice"),
+        ("seeds", [1, -1], "at least one, at most 10,000, none negative, none twice"),
+        ("seeds", [3, 4, 3], "at least one, at most 10,000, none negative, none twice"),
         ("max_length", 7, "at least 8 word pieces"),
         ("per_device_train_batch_size", 0, "at least 1"),
         ("max_grad_norm", 0.0, "above 0"),
@@ -121,5 +121,10 @@ def test_an_option_of_a_wrong_type_or_range_is_told_for_every_member() -> None:
 
 
 def test_a_member_that_is_no_member_is_told() -> None:
-    (fault,) = faults(strategies=[{"name": "last-2"}])
-    assert "{strategy, options, label}" in fault
+    told = " ".join(faults(strategies=[{"name": "last-2"}]))
+    assert "no option 'name'" in told
+    assert "Known: head, label, options, strategy" in told
+    (fault,) = faults(strategies=[{"strategy": "tf-idf", "head": "esim", "label": "sparse"}])
+    assert "candidate sparse: head='esim' is of no use to 'tf-idf', a baseline" in fault
+    (fault,) = faults(strategies=[{"strategy": "last-2", "head": "ezim", "label": "heavy"}])
+    assert "candidate heavy: There is no head called 'ezim'. Did you mean 'esim'?" in fault

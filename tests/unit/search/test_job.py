@@ -1,6 +1,5 @@
 """The searches of a study, and what runs after them."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from tests.unit.report.sample_search import trial
 from tests.unit.search.samples import FEATURES, TF_IDF, told
 
 from totune.errors import ConfigError
+from totune.io import read_checked_json
 from totune.progress import Progress
 from totune.runs.config import Candidate
 from totune.runs.context import Context
@@ -128,7 +128,7 @@ def test_searches_are_done_here_and_written(search_context: Context, tmp_path: P
         assert record.budget == {"trials": 2}
         assert describe_search(record) in told(search_context)
     path = tmp_path / "search" / "tf-idf.json"
-    assert json.loads(path.read_text(encoding="utf-8")) == records["tf-idf"].to_json()
+    assert read_checked_json(path) == records["tf-idf"].to_json()
 
 
 def test_a_search_whose_trials_all_failed_leaves_the_defaults(

@@ -1,7 +1,10 @@
 """Checkpoints: whole or not at all, and only one's own."""
 
+import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -61,6 +64,34 @@ def test_an_unreadable_one_is_ignored(path: Path, damage: str) -> None:
     assert sentence.endswith(": training begins anew.")
 
 
+def test_no_flipped_bit_is_believed(path: Path) -> None:
+    """A bit anywhere in the file, of 200: the state is refused, or what was saved."""
+    save_checkpoint(STATE, path)
+    whole, refused = path.read_bytes(), 0
+    random = np.random.default_rng(0)
+    for place in random.integers(0, len(whole), 200):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << int(random.integers(8))
+        path.write_bytes(damaged)
+        loaded = load_checkpoint(path, "mine")
+        refused += loaded is None
+        if loaded is not None:  # in the mark of the checksum alone
+            assert torch.equal(loaded["weights"]["a"], STATE["weights"]["a"])  # type: ignore[index]
+    assert refused > 190
+
+
+def test_one_of_an_earlier_version_has_checksums_of_its_parts(path: Path) -> None:
+    path.parent.mkdir()
+    torch.save(STATE, path)
+    assert load_checkpoint(path, "mine") is not None
+    whole = path.read_bytes()
+    number = np.float32(123.0).tobytes()
+    path.write_bytes(whole.replace(number, np.float32(124.0).tobytes(), 1))
+    said: list[str] = []
+    assert load_checkpoint(path, "mine", said.append) is None
+    assert "it is damaged" in said[0]
+
+
 def test_what_is_no_state_is_ignored(path: Path) -> None:
     path.parent.mkdir()
     torch.save([1, 2], path)
@@ -95,6 +126,26 @@ def test_a_write_that_fails_leaves_the_old_one(path: Path, monkeypatch: pytest.M
     assert loaded is not None
     assert loaded["history"] == {"best": 1}
     assert [p.name for p in path.parent.iterdir()] == ["checkpoint.pt"]
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+@pytest.mark.parametrize("writes", range(1, 40, 4))
+def test_what_ends_a_write_is_no_fault_of_the_run(
+    path: Path, monkeypatch: pytest.MonkeyPatch, fault: BaseException, writes: int
+) -> None:
+    """A signal that arrives while a file is written used to become a run that failed."""
+    left = [writes]
+
+    def crc32(content: bytes, value: int) -> int:
+        left[0] -= 1
+        if not left[0]:
+            raise fault
+        return zlib.crc32(content, value)
+
+    monkeypatch.setattr("totune.training.checkpoints.zlib", SimpleNamespace(crc32=crc32))
+    with pytest.raises(type(fault)):
+        save_checkpoint(STATE, path)
+    assert not list(path.parent.iterdir())
 
 
 def test_the_random_state_comes_back() -> None:

@@ -17,6 +17,7 @@ from totune.training.optimizer import (
     set_rates,
     trainable,
 )
+from totune.training.trainer import TrainingSettings
 
 
 def model_of(encoder: str = "bert") -> Model:
@@ -116,6 +117,22 @@ def test_moments_outlive_a_phase() -> None:
     assert next(model.encoder.parameters()) not in second.state
 
 
+def test_without_bias_correction_the_moments_count_as_they_are() -> None:
+    torch.manual_seed(0)
+    parameter = torch.nn.Parameter(torch.randn(3, 2))
+    group = {"params": [parameter], "weight_decay": 0.1, "lr": 0.05, "peak": 0.05}
+    optimizer = build_optimizer([group], bias_correction=False)
+    weights = parameter.detach().clone()
+    mean = square = torch.zeros(3, 2)
+    for _ in range(4):
+        parameter.grad = torch.randn(3, 2)
+        mean = 0.9 * mean + 0.1 * parameter.grad
+        square = 0.999 * square + 0.001 * parameter.grad**2
+        weights = weights - 0.05 * (mean / (square.sqrt() + 1e-6) + 0.1 * weights)
+        optimizer.step()
+        torch.testing.assert_close(parameter.detach(), weights)
+
+
 def test_trained_names_are_those_of_any_phase() -> None:
     model = model_of("albert-one-group")
     plan = [phase(Group("head", 0.1)), phase(Group("layer.4", 0.1))]
@@ -125,3 +142,8 @@ def test_trained_names_are_those_of_any_phase() -> None:
     wanted = {id(p) for part in ("head", "layer.4") for _, p in parts[part]}
     assert {id(model.unique_parameters()[name]) for name in names} == wanted
     assert all(torch.is_floating_point(p) for p in model.unique_parameters().values())
+
+
+def test_runs_of_before_there_was_a_choice_keep_their_names() -> None:
+    assert "bias_correction" not in TrainingSettings("accuracy").to_json()
+    assert TrainingSettings("accuracy", bias_correction=False).to_json()["bias_correction"] is False

@@ -1,6 +1,5 @@
 """What the commands of `totune analyze` share: reading data or a study, and showing findings."""
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ from totune.cli.options import (
     Json,
     Quiet,
     examples,
+    optional,
     output,
     parse_assignments,
     parse_names,
@@ -32,7 +32,7 @@ __all__ = ["Data", "Json", "Out", "Quiet", "Set", "examples", "output"]
 
 _READING = (
     *("model", "text", "pair", "label", "task", "encoding", "fraction", "split_seed", "metric"),
-    *("dev", "test"),
+    *("dev", "test", "where", "label_map"),
     *("max_length", "precision", "cache_dir", "cache_budget"),
 )
 
@@ -65,13 +65,7 @@ Set = Annotated[
 ]
 
 
-def _optional(parameter: inspect.Parameter) -> inspect.Parameter:
-    """The same option with no default of its own: a study's settings hold where it is left out."""
-    kind, option = parameter.annotation.__origin__, parameter.annotation.__metadata__[0]
-    return parameter.replace(default=None, annotation=Annotated[kind | None, option])
-
-
-READING_OPTIONS = [_optional(option) for option in COMMON_OPTIONS if option.name in _READING]
+READING_OPTIONS = [optional(option) for option in COMMON_OPTIONS if option.name in _READING]
 
 
 def open_data(

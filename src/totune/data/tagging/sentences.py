@@ -172,24 +172,20 @@ def sentences(inputs: Sequence[object]) -> Examples:
     return worded_examples(rows, range(len(rows)))
 
 
-def sentences_of_file(
-    path: Path, columns: Columns, named: NamedColumns, encoding: str | None, target: Scheme
+def sentences_of_table(
+    table: SourceTable, columns: Columns, named: NamedColumns, target: Scheme
 ) -> Examples:
-    """Examples of a CoNLL file, of a table with word lists, or of a .txt file's lines.
+    """Examples of a table with word lists; words in plain cells are split at white space.
 
     Args:
-        path: the file. A .txt file is CoNLL if its content says so, else it has a sentence per
-            line, split at white space; words in a table's plain cells are too.
+        table: the rows.
         columns: the columns the model was trained on.
-        named: columns that are others in this file, by "text" and "label".
-        encoding: of a text file.
+        named: columns that are others in this table, by "text" and "label".
         target: the scheme that tags, where every row has them, are converted to.
 
     Raises:
-        DataError: a file cannot be read, lacks a column, or has malformed rows.
+        DataError: the table lacks a column, or has rows of more words or fewer than tags.
     """
-    table = _table(path, columns, encoding)
-    refuse_ragged(table)
     columns = as_named(table, columns, named)
     cells = table.columns[_column(table, columns)]
     rows = [_cell_words(cell or "") for cell in cells]
@@ -223,7 +219,18 @@ def _words_of(item: object, at: int) -> WordList:
     raise DataError(f"Item {at} of the list is {item!r}, neither a sentence nor a list of words.")
 
 
-def _table(path: Path, columns: Columns, encoding: str | None) -> SourceTable:
+def table_of_sentences(path: Path, columns: Columns, encoding: str | None) -> SourceTable:
+    """The table of a CoNLL file, of a table with word lists, or of a .txt file's lines.
+
+    Args:
+        path: the file. A .txt file is CoNLL if its content says so, else it has a sentence per
+            line, split at white space.
+        columns: the columns the model was trained on.
+        encoding: of a text file.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
     if table_suffix(path.name) != ".txt":
         return read_table(path, encoding)
     lines = list(read_lines(path, encoding))

@@ -1,0 +1,1 @@
+"""Attempts to lose what is the user's, or to have damage believed: `python -m campaign`."""
