@@ -253,7 +253,16 @@ def _flag(name: str) -> str:
 
 STUDY_OPTIONS = options_of(Settings)
 _OF_SEVERAL_RUNS = {  # what one run has no use for
-    *("strategies", "seeds", "budget", "race", "race_fraction", "search", "search_storage"),
+    *(
+        "preset",
+        "strategies",
+        "seeds",
+        "budget",
+        "race",
+        "race_fraction",
+        "search",
+        "search_storage",
+    ),
     *(
         "keep_weights",
         "tolerance",

@@ -52,6 +52,8 @@ def train(
     candidates = chosen.candidates()
     if (chosen.folds or 1) > 1:
         raise ConfigError("train makes one model of one split; compare cross-validates.")
+    if chosen.preset != "standard":
+        raise ConfigError(f"preset={chosen.preset!r} is of a study; train makes one model.")
     if chosen.searches:
         raise ConfigError("train takes options as they are; compare searches them.")
     check_trackers(chosen.track)
