@@ -189,6 +189,8 @@ def expect_time(
         speed = _measure(min(plans.values(), key=lambda plan: plan.least), context)
         shared: dict[tuple[object, ...], float] = {}
         expected = {label: plan.seconds(speed, shared) for label, plan in plans.items()}
+        if context.devices.device.type == "cuda":
+            torch.cuda.empty_cache()  # for runs in other processes
     except (TotuneError, RuntimeError, ValueError, MemoryError):
         return None
     return StudyTime(expected, sum(shared.values()), at_once, scope)
