@@ -87,7 +87,7 @@ def test_a_budget_skips_runs_and_the_same_command_without_it_runs_them(
     rest = totune("compare", *where, *chosen, "--json")
     assert rest.code == 0, rest.err
     assert [line for line in rest.err.splitlines() if line.startswith("run ")] == [
-        "run 2/2: fine-tuning, seed 1"
+        "run 2/2: fine-tuning, seed 1 (under 1 min left)"
     ]
     assert [run["seed"] for run in rest.json["runs"]] == [0, 1]
 

@@ -72,7 +72,7 @@ class Runner:
             runs: in the order in which they are to run.
             budget: seconds after which no further run is begun, and within which a run must be
                 expected to end (by the longest run of its strategy so far, or before there is one
-                by `time`); None for no limit.
+                by half of what `time` expects); None for no limit.
             on_record: called with the records so far after each run.
             spent: seconds of the budget that are gone already.
 
@@ -173,7 +173,7 @@ class _Clock:
 
     def is_late(self, run: Run) -> bool:
         """Whether a run can not be expected to end within the budget."""
-        seconds = self._longest.get(run.label) or self._expected.of_run(run.label) or 0.0
+        seconds = self._longest.get(run.label, self._expected.surely(run.label))
         return self._end - time.monotonic() < seconds
 
 

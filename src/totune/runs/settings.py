@@ -95,7 +95,7 @@ class Settings(DeclaredSettings):
     )
     budget: float | None = setting(
         None,
-        "Begin no run after this time, nor one that is expected to take longer than what is left.",
+        "Begin no run after this time, nor one that would surely not end in it.",
         STUDY,
         metavar="DURATION",
         typed="duration",

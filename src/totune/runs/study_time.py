@@ -32,9 +32,9 @@ from totune.training.inputs import EVAL_TOKENS, InputSource, Split, open_source,
 from totune.training.micro_batches import MicroBatches
 from totune.training.optimizer import apply_phase, build_optimizer
 
-TIMED_PIECES = 1024  # word pieces of a timed batch, at most, unless a single row has more
-TIMED_SECONDS = 0.25  # what takes less is timed up to `TIMES` times, and the least counts
-TIMES = 3
+TIMED_PIECES = 512  # word pieces of a timed batch, at most, unless a single row has more
+TIMED_SECONDS = 0.6  # what takes less is timed more often than twice
+TIMES = 5  # at most
 MOST_NAMED = 3  # parts of a study that are named with their time
 
 
@@ -75,6 +75,14 @@ class StudyTime:
         if label not in self._expected:
             return None
         return self._expected[label] * self._at_once * self._correction()
+
+    def surely(self, label: str) -> float:
+        """Seconds that a run of a strategy that has not run yet will surely take.
+
+        Half of what is expected, since a busy machine is measured too slow, and nothing as long as
+        no run has shown what expectations are worth.
+        """
+        return (self.of_run(label) or 0.0) / 2 if self._taken else 0.0
 
     def _correction(self) -> float:
         """How much longer runs take than expected, as if the longest had once been on time.
@@ -324,9 +332,9 @@ def _step_seconds(model: Model, phase: Phase, source: InputSource, context: Cont
 
 
 def _least_seconds(work: Callable[[], object], context: Context) -> float:
-    """The least seconds of a few times: the first often takes longer than all others."""
+    """The least seconds of a few times: the first prepares, and others may be held up."""
     found: list[float] = []
-    while not found or (len(found) < TIMES and sum(found) < TIMED_SECONDS):
+    while len(found) < 2 or (len(found) < TIMES and sum(found) < TIMED_SECONDS):
         began = time.perf_counter()
         work()
         if context.devices.device.type != "cpu":

@@ -182,8 +182,8 @@ def expect(runs: Runs, chosen: Settings, runner: Runner) -> Runner:
     late = "" if chosen.budget is None else time.beyond(missing, chosen.budget)
     if chosen.budget is not None and late:
         progress.warn(
-            f"The budget of {format_duration(chosen.budget)} is expected to leave out: {late}. "
-            "A larger `budget`, fewer `seeds` or fewer `strategies` leave out none."
+            f"The budget of {format_duration(chosen.budget)} is expected not to be enough for: "
+            f"{late}. Name a larger `budget`, fewer `seeds` or fewer `strategies`."
         )
     return replace(runner, time=time)
 
