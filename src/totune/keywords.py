@@ -152,6 +152,12 @@ class TrainKeywords(TypedDict, total=False):
 class CompareKeywords(TrainKeywords, total=False):
     """What `totune.compare` takes."""
 
+    preset: Literal["quick", "standard", "best"]
+    """How much is tried, where other settings leave it open. quick: a baseline, feature-extraction
+    and last-2 once, in minutes. standard: the defaults below. best: a search of 20 trials for each
+    strategy (if Optuna is installed), then a race of 5 seeds or 3 repetitions. Default: 'standard'.
+    """
+
     strategies: Sequence[str | Mapping[str, Any] | Strategy | Baseline | Candidate] | None
     """What is compared (totune list strategies, totune list baselines); if not named: tf-idf (for
     tagging: most-frequent-tag), sentence-embedding (for pairs), feature-extraction, last-2,
@@ -160,15 +166,15 @@ class CompareKeywords(TrainKeywords, total=False):
 
     seeds: int | Sequence[int] | None
     """How many seeds, or which; of a cross-validation each is a repetition of all folds. If not
-    named 3, or 2 repetitions.
+    named 3, or 2 repetitions; `preset` says otherwise.
     """
 
     budget: float | None
-    """Begin no run after this time."""
+    """Begin no run after this time, nor one that would surely not end in it."""
 
-    race: bool
+    race: bool | None
     """Run a seed of each per round, and stop what is credibly worse or cannot be settled: the
-    verdict of many seeds (say `seeds=5`) at a part of their cost. Default: False.
+    verdict of many seeds (say `seeds=5`) at a part of their cost.
     """
 
     race_fraction: float | None

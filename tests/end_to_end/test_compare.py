@@ -29,7 +29,7 @@ def records(study: Path) -> dict[Path, int]:
 def began(ended: Ended) -> list[str]:
     """The runs that a command began: "tf-idf, seed 0"."""
     lines = [line for line in ended.err.splitlines() if line.startswith("run ")]
-    return [line.split(": ")[1] for line in lines]
+    return [line.split(": ")[1].partition(" (")[0] for line in lines]
 
 
 def read(study: Path, name: str) -> Any:

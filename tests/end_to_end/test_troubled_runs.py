@@ -82,12 +82,12 @@ def test_a_budget_skips_runs_and_the_same_command_without_it_runs_them(
     short = totune("compare", *where, *chosen, "--json", "--budget", "0.3")
     assert short.code == 0, short.err
     assert [run["seed"] for run in short.json["runs"]] == [0]
-    told = next(line for line in short.err.splitlines() if "budget" in line)
+    told = next(line for line in short.err.splitlines() if "used up" in line)
     assert "not run: fine-tuning seed 1." in told
     rest = totune("compare", *where, *chosen, "--json")
     assert rest.code == 0, rest.err
     assert [line for line in rest.err.splitlines() if line.startswith("run ")] == [
-        "run 2/2: fine-tuning, seed 1"
+        "run 2/2: fine-tuning, seed 1 (under 1 min left)"
     ]
     assert [run["seed"] for run in rest.json["runs"]] == [0, 1]
 

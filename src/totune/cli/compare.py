@@ -31,6 +31,10 @@ COMPARE_EXAMPLES = examples(
         "totune compare example:rotten-tomatoes --out studies/films",
     ),
     (
+        "A first answer in minutes; the same folder then takes the rest, with --preset best:",
+        "totune compare reviews.csv --preset quick --out studies/reviews",
+    ),
+    (
         "Your own data, five seeds, at most half an hour:",
         "totune compare reviews.csv --seeds 5 --budget 30m --out studies/reviews",
     ),

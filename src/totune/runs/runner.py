@@ -14,6 +14,7 @@ from totune.runs.executors.base import Executor, Job, SerialExecutor
 from totune.runs.records import RunRecord
 from totune.runs.run import Run, Runs
 from totune.runs.store import Store
+from totune.runs.study_time import StudyTime
 from totune.strategies.base import Strategy
 
 MOST_NAMES = 24  # of runs, in one message
@@ -49,12 +50,14 @@ class Runner:
         executor: where runs take place.
         keep_all: whether the trained weights of every run are kept, not of each strategy's best
             alone; a finished run whose weights are gone then runs again.
+        time: what the runs are expected to take; None where nobody knows.
     """
 
     context: Context
     store: Store
     executor: Executor = field(default_factory=SerialExecutor)
     keep_all: bool = False
+    time: StudyTime | None = None
 
     def execute(
         self,
@@ -68,7 +71,8 @@ class Runner:
         Args:
             runs: in the order in which they are to run.
             budget: seconds after which no further run is begun, and within which a run must be
-                expected to end (by the longest run of its strategy so far); None for no limit.
+                expected to end (by the longest run of its strategy so far, or before there is one
+                by half of what `time` expects); None for no limit.
             on_record: called with the records so far after each run.
             spent: seconds of the budget that are gone already.
 
@@ -78,18 +82,23 @@ class Runner:
         found = self._finished(runs)
         if self.context.devices.is_main:
             self.store.sweep(found)
+        expected = self.time or StudyTime({})
         self.context.devices.wait()  # all have read before anyone writes
         jobs = [
             RunJob(f"run {number}/{len(runs)}: {run.label}, {run.config.place}", run)
             for number, run in enumerate(runs, start=1)
             if run.fingerprint not in found
         ]
-        clock = _Clock(budget, spent)
+        clock = _Clock(budget, spent, expected)
         for record in found.values():
             clock.note(record, record.costs.train_seconds if record.costs else 0.0)
 
         def records() -> list[RunRecord]:
             return [found[run.fingerprint] for run in runs if run.fingerprint in found]
+
+        def remark() -> str:
+            left = [run for run in runs if run.fingerprint not in found]
+            return expected.left(left) if self.time else ""
 
         def may_begin(job: Job) -> bool:
             assert isinstance(job, RunJob)
@@ -97,7 +106,7 @@ class Runner:
 
         if found:
             self._after_record(records(), on_record)
-        performed = self.executor.perform(jobs, self.context, self.store, may_begin)
+        performed = self.executor.perform(jobs, self.context, self.store, may_begin, remark)
         for _, (record, seconds) in performed:
             found[record.fingerprint] = record
             clock.note(record, seconds)
@@ -115,18 +124,19 @@ class Runner:
             )
         return records()
 
+    def missing(self, runs: Runs) -> Runs:
+        """The runs that have no finished record yet."""
+        found = self._finished(runs, lambda _: None)  # `execute` warns
+        return [run for run in runs if run.fingerprint not in found]
+
     def drop_weights(self, records: Sequence[RunRecord]) -> None:
         """Removes the trained weights of these runs."""
         if self.context.devices.is_main:
             for record in records:
                 shutil.rmtree(self.store.weights(record.fingerprint), ignore_errors=True)
 
-    def _finished(self, runs: Runs) -> dict[str, RunRecord]:
+    def _finished(self, runs: Runs, warn: Callable[[str], None]) -> dict[str, RunRecord]:
         """The finished runs by fingerprint; with `keep_all` only those that have their weights."""
-
-        def warn(fault: str) -> None:
-            self.context.progress.warn(f"{fault} The run is done again.")
-
         records = (self.store.record(run.fingerprint, warn) for run in runs)
         return {
             record.fingerprint: record
@@ -148,19 +158,23 @@ class _Clock:
     Args:
         budget: seconds; None for no limit.
         spent: seconds of it that are gone already.
+        expected: what runs take of whose strategy none has run.
     """
 
-    def __init__(self, budget: float | None, spent: float) -> None:
+    def __init__(self, budget: float | None, spent: float, expected: StudyTime) -> None:
         self._end = math.inf if budget is None else time.monotonic() + budget - spent
         self._longest: dict[str, float] = {}
+        self._expected = expected
 
     def note(self, record: RunRecord, seconds: float) -> None:
         """A run has taken this long."""
         self._longest[record.strategy] = max(self._longest.get(record.strategy, 0.0), seconds)
+        self._expected.note(record, seconds)
 
     def is_late(self, run: Run) -> bool:
         """Whether a run can not be expected to end within the budget."""
-        return self._end - time.monotonic() < self._longest.get(run.label, 0.0)
+        seconds = self._longest.get(run.label, self._expected.surely(run.label))
+        return self._end - time.monotonic() < seconds
 
 
 def best_run(records: Sequence[RunRecord], label: str, metric: str) -> RunRecord | None:

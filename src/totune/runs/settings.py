@@ -6,7 +6,7 @@ follow from the declarations. This module loads neither PyTorch nor transformers
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,14 +30,39 @@ DEFAULT_PAIR_STRATEGIES = ("tf-idf", "sentence-embedding", *_TUNING)
 DEFAULT_TAGGING_STRATEGIES = ("most-frequent-tag", *_TUNING)
 
 OF_TASK = "task."  # before the names of a task's options
-USUAL_SEEDS = 3
-USUAL_REPETITIONS = 2  # of five folds: ten runs of each strategy
+
+
+@dataclass(frozen=True)
+class StudyPreset:
+    """What a study does where nobody says otherwise.
+
+    Attributes:
+        seeds: how many, of one split.
+        repetitions: how many, of five folds: 2 are ten runs of each strategy.
+        strategies: which of the default ones are compared; all if None.
+        search_trials: of each strategy's search; None for no search.
+        race: whether the study is a race.
+    """
+
+    seeds: int
+    repetitions: int
+    strategies: tuple[str, ...] | None = None
+    search_trials: int | None = None
+    race: bool = False
+
+
+_CHEAP = ("tf-idf", "most-frequent-tag", "feature-extraction", "last-2")
+PRESETS = {
+    "quick": StudyPreset(seeds=1, repetitions=1, strategies=_CHEAP),
+    "standard": StudyPreset(seeds=3, repetitions=2),
+    "best": StudyPreset(seeds=5, repetitions=3, search_trials=20, race=True),
+}
 
 DATA, TRAINING, STUDY, MACHINE = "Data", "Training", "Study", "Machine"
 # What one run has no use for: settings of `compare` alone.
 OF_STUDIES = frozenset(
     {
-        *("strategies", "seeds", "budget", "race", "race_fraction", "search_trials"),
+        *("preset", "strategies", "seeds", "budget", "race", "race_fraction", "search_trials"),
         *(
             "search_seconds",
             "search_storage",
@@ -61,6 +86,15 @@ class Settings(DeclaredSettings):
     `LABEL.NAME` or `head.NAME`, `LABEL.head.NAME` too. `train` neither races nor searches.
     """
 
+    preset: Literal["quick", "standard", "best"] = setting(
+        "standard",
+        "How much is tried, where other settings leave it open. quick: a baseline, "
+        "feature-extraction and last-2 once, in minutes. standard: the defaults below. best: a "
+        "search of 20 trials for each strategy (if Optuna is installed), then a race of 5 seeds or "
+        "3 repetitions.",
+        STUDY,
+        noun="a preset",
+    )
     strategies: Sequence[str | Mapping[str, Any]] | None = setting(
         None,
         "What is compared (totune list strategies, totune list baselines); if not named: tf-idf "
@@ -73,19 +107,19 @@ class Settings(DeclaredSettings):
     seeds: int | Sequence[int] | None = setting(
         None,
         "How many seeds, or which; of a cross-validation each is a repetition of all folds. If not "
-        "named 3, or 2 repetitions.",
+        "named 3, or 2 repetitions; `preset` says otherwise.",
         STUDY,
         typed="seeds",
     )
     budget: float | None = setting(
         None,
-        "Begin no run after this time.",
+        "Begin no run after this time, nor one that would surely not end in it.",
         STUDY,
         metavar="DURATION",
         typed="duration",
     )
-    race: bool = setting(
-        False,
+    race: bool | None = setting(
+        None,
         "Run a seed of each per round, and stop what is credibly worse or cannot be settled: the "
         "verdict of many seeds (say `seeds=5`) at a part of their cost.",
         STUDY,
@@ -324,10 +358,10 @@ class Settings(DeclaredSettings):
 
     @property
     def seed_list(self) -> list[int]:
-        """The seeds: what was named, or the usual ones of one split or of `folds`."""
-        seeds = self.seeds
+        """The seeds: what was named, or the preset's of one split or of `folds`."""
+        seeds, preset = self.seeds, self._preset
         if seeds is None:
-            seeds = USUAL_REPETITIONS if (self.folds or 1) > 1 else USUAL_SEEDS
+            seeds = preset.repetitions if (self.folds or 1) > 1 else preset.seeds
         return list(range(seeds)) if isinstance(seeds, int) else list(seeds)
 
     def source(self, data: Any) -> Any:
@@ -381,6 +415,17 @@ class Settings(DeclaredSettings):
         return self.search_trials is not None or self.search_seconds is not None
 
     @property
+    def races(self) -> bool:
+        """Whether the study is a race: as was said, or as the preset has it where seeds allow."""
+        if self.race is None:
+            return self._preset.race and len(self.seed_list) > 1
+        return self.race
+
+    @property
+    def _preset(self) -> StudyPreset:
+        return PRESETS.get(self.preset, PRESETS["standard"])  # `faults` says what is unknown
+
+    @property
     def task_options(self) -> dict[str, Any]:
         """Those of `options` that are of the task, by their own names."""
         named = self.options.items()
@@ -395,9 +440,29 @@ class Settings(DeclaredSettings):
         """What is compared: what was named, or else what suits the data."""
         if self.strategies is not None:
             return self.strategies
+        usual = DEFAULT_PAIR_STRATEGIES if pairs else DEFAULT_STRATEGIES
         if task == "tagging":
-            return DEFAULT_TAGGING_STRATEGIES
-        return DEFAULT_PAIR_STRATEGIES if pairs else DEFAULT_STRATEGIES
+            usual = DEFAULT_TAGGING_STRATEGIES
+        chosen = self._preset.strategies
+        return [name for name in usual if chosen is None or name in chosen]
+
+    def with_preset(self) -> tuple["Settings", str]:
+        """With the search and the race of the preset where they are open and possible.
+
+        Returns:
+            The settings, and why there is no search where the preset has one, or "".
+        """
+        preset, trials, without = self._preset, self.search_trials, ""
+        if preset.search_trials is not None and not self.searches:
+            tried = replace(self, search_trials=preset.search_trials)
+            faults = [
+                fault for fault in tried.contradictions() if fault not in self.contradictions()
+            ]
+            if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+                faults.append("A search trains one trial in one process.")
+            without = " ".join(faults)
+            trials = trials if faults else preset.search_trials
+        return replace(self, search_trials=trials, race=self.races), without
 
     def candidates(self, task: TaskName | None = None, pairs: bool = False) -> "list[Candidate]":
         """What is compared, with options; finds every fault before anything is loaded.
@@ -496,7 +561,8 @@ class Settings(DeclaredSettings):
             faults.append(
                 "`search_trials` and `search_seconds` are one budget or the other, not both."
             )
-        if self.search_storage is not None and not self.searches:
+        searches = self.searches or self._preset.search_trials is not None
+        if self.search_storage is not None and not searches:
             faults.append("`search_storage` is of no use without a search: add `search_trials=20`.")
         if self.searches and find_spec("optuna") is None:
             faults.append("A search needs Optuna: pip install 'totune[search]'.")
@@ -509,7 +575,7 @@ class Settings(DeclaredSettings):
                 f"race_fraction={self.race_fraction:g} begins on a share of one train split, and "
                 f"there are {self.folds} folds: leave it out, or add `folds=1`."
             )
-        if self.race_fraction is not None and not self.race:
+        if self.race_fraction is not None and not self.races:
             faults.append("`race_fraction` is of no use without a race: add `race=True`.")
         if self.race and self._has_seeds() and len(self.seed_list) < 2:
             faults.append("A race needs at least 2 seeds: add `seeds=5`.")

@@ -26,10 +26,12 @@ from totune.runs.run import Runs, configure
 from totune.runs.runner import Runner, check_plans, leave_out_unfit, tokenize_splits
 from totune.runs.settings import Settings
 from totune.runs.store import Store, is_study
+from totune.runs.study_time import expect_time
+from totune.search.records import read_searches
 from totune.study.best import save_best
 from totune.study.describe import describe
 from totune.study.study import BEST, Study, summary_rows
-from totune.text import counted
+from totune.text import counted, format_duration
 from totune.tracking import Tracking, check_trackers
 
 
@@ -71,6 +73,8 @@ def compare(
     chosen = read_settings(settings, "compare")
     # What is compared where nothing was named depends on the data, but needs the encoder.
     reads_encoder = any(candidate.reads_encoder for candidate in chosen.candidates())
+    given = chosen
+    chosen, without = chosen.with_preset()
     executor = create_executor(chosen)
     check_search_storage(chosen)
     check_trackers(chosen.track)
@@ -84,15 +88,21 @@ def compare(
     candidates = chosen.candidates(columns.task, pairs=columns.pair is not None)
     runs, left_out = fitting_runs(candidates, chosen, context)
     tokenize_splits(runs, context)
+    say_preset(runs, given, chosen, without, context)
     say_runs(runs, chosen, context)
     info = describe(runs, chosen, context, command)
     check_same_study(store, info, context.progress)
     if context.devices.is_main and not is_study(store.folder):
         store.save_info(info)  # marks the folder, before a search writes to it
     add_callbacks(callbacks, chosen.track, store.folder, context)
+    searched = bool(read_searches(store.folder))
+    if not searched:
+        runner = expect(runs, chosen, runner)
     if chosen.searches:
         runs = search_options(candidates, runs, chosen, runner)
         info = describe(runs, chosen, context, command)
+    if searched:
+        runner = expect(runs, replace(chosen, search_trials=None, search_seconds=None), runner)
     info.data["warnings"] += left_out
     if context.devices.is_main:
         store.save_info(info)
@@ -133,6 +143,58 @@ def settle_folds(chosen: Settings, context: Context) -> Settings:
         chosen.check()  # what contradicts folds that the data was given unasked
         check_folds(folds, chosen.seed_list, context.dataset.name)
     return replace(chosen, seeds=chosen.seed_list)
+
+
+def say_preset(
+    runs: Runs, given: Settings, chosen: Settings, without: str, context: Context
+) -> None:
+    """Says what the preset has chosen, unless it is the standard one.
+
+    Args:
+        runs: of the study.
+        given: the settings as a person made them.
+        chosen: with what the preset and the data chose.
+        without: why the preset's search is left out; "" if it is not.
+        context: what the runs share.
+    """
+    if chosen.preset == "standard":
+        return
+    seeds = "seed" if context.folds is None else "repetition"
+    parts = [
+        given.strategies is None and ", ".join(dict.fromkeys(run.label for run in runs)),
+        not given.searches
+        and chosen.searches
+        and f"a search of {chosen.search_trials} trials for each strategy (`search_trials`)",
+        given.race is None and chosen.race and "a race (`race`)",
+        given.seeds is None and f"{counted(len(chosen.seed_list), seeds)} (`seeds`)",
+    ]
+    said = "; ".join(part for part in parts if part)
+    context.progress.say(f"Preset {chosen.preset}: {said or 'all it chooses was set'}.")
+    if without:
+        context.progress.warn(f"The preset's search is left out: {without}")
+
+
+def expect(runs: Runs, chosen: Settings, runner: Runner) -> Runner:
+    """Says how long the study will take here; gives the runner that says what is left of it."""
+    missing, progress = runner.missing(runs), runner.context.progress
+    if not missing or chosen.executor == "ray":
+        return runner
+    time = expect_time(missing, runner.context, chosen.jobs, " of this round" * bool(chosen.race))
+    if time is None:
+        return runner
+    labels = list(dict.fromkeys(run.label for run in runs))
+    trials, search = chosen.search_trials or 0, 0.0
+    if chosen.searches:
+        known = sum(time.of_strategy(label, trials) or 0.0 for label in labels)
+        search = known if trials else (chosen.search_seconds or 0.0) * len(labels) / chosen.jobs
+    progress.say(time.describe(missing, search, at_most=bool(chosen.race)))
+    late = "" if chosen.budget is None else time.beyond(missing, chosen.budget)
+    if chosen.budget is not None and late:
+        progress.warn(
+            f"The budget of {format_duration(chosen.budget)} is expected not to be enough for: "
+            f"{late}. Name a larger `budget`, fewer `seeds` or fewer `strategies`."
+        )
+    return replace(runner, time=time)
 
 
 def say_runs(runs: Runs, chosen: Settings, context: Context) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import pytest
 import typer
+from totune.features.sizes import parse_size
 from typer.testing import CliRunner
 
 from totune.cli.app import app
@@ -27,7 +28,6 @@ from totune.cli.options import (
 )
 from totune.errors import ConfigError, DataError
 from totune.extraction.settings import ExtractionSettings
-from totune.features.sizes import parse_size
 from totune.pretraining.settings import PretrainingSettings
 from totune.registry import DeclaredSettings, build
 from totune.runs.settings import Settings

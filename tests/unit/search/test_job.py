@@ -40,6 +40,7 @@ class Fake(Executor):
         context: Context,
         store: Store,
         may_begin: Callable[[Job], bool] = lambda _: True,
+        remark: Callable[[], str] = str,
     ) -> Iterator[tuple[Job, Any]]:
         self.jobs = [cast(SearchJob, job) for job in jobs]
         for job in reversed(self.jobs):

@@ -58,6 +58,7 @@ class Executor(ABC):
         context: Context,
         store: Store,
         may_begin: Callable[[Job], bool] = lambda _: True,
+        remark: Callable[[], str] = str,
     ) -> Iterator[tuple[Job, Any]]:
         """Begins jobs in their order, and yields each with its result when it has ended.
 
@@ -69,6 +70,7 @@ class Executor(ABC):
             context: what the jobs share.
             store: where their files belong.
             may_begin: called right before a job begins; the job is left out if it returns False.
+            remark: what is said after a job's title when it begins.
         """
 
 
@@ -81,8 +83,9 @@ class SerialExecutor(Executor):
         context: Context,
         store: Store,
         may_begin: Callable[[Job], bool] = lambda _: True,
+        remark: Callable[[], str] = str,
     ) -> Iterator[tuple[Job, Any]]:
         for job in jobs:
             if may_begin(job):
-                context.progress.say(job.title)
+                context.progress.say(job.title + remark())
                 yield job, job.run(context, store)

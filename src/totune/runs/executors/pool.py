@@ -58,12 +58,17 @@ class JobQueue:
         jobs: what is to be done.
         may_begin: called right before a job begins for the first time.
         progress: gets the title of what begins, and a warning for each worker that has died.
+        remark: what is said after a title.
     """
 
     def __init__(
-        self, jobs: Sequence[Job], may_begin: Callable[[Job], bool], progress: Progress
+        self,
+        jobs: Sequence[Job],
+        may_begin: Callable[[Job], bool],
+        progress: Progress,
+        remark: Callable[[], str] = str,
     ) -> None:
-        self.total = len(jobs)
+        self.total, self._remark = len(jobs), remark
         self._jobs, self._may_begin, self._progress = deque(jobs), may_begin, progress
         self._retries: deque[Attempt] = deque()
 
@@ -74,7 +79,7 @@ class JobQueue:
         while self._jobs:
             job = self._jobs.popleft()
             if self._may_begin(job):
-                self._progress.say(job.title)
+                self._progress.say(job.title + self._remark())
                 return Attempt(job)
         return None
 

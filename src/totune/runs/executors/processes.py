@@ -63,10 +63,11 @@ class ProcessExecutor(Executor):
         context: Context,
         store: Store,
         may_begin: Callable[[Job], bool] = lambda _: True,
+        remark: Callable[[], str] = str,
     ) -> Iterator[tuple[Job, Any]]:
         if not jobs:
             return
-        queue = JobQueue(jobs, may_begin, context.progress)
+        queue = JobQueue(jobs, may_begin, context.progress, remark)
         with tempfile.TemporaryDirectory(prefix="totune-") as folder:
             snapshot = Path(folder) / "snapshot.pt"
             cache = context.cache.root.resolve(), context.cache.budget_bytes

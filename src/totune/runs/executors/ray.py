@@ -66,10 +66,11 @@ class RayExecutor(Executor):
         context: Context,
         store: Store,
         may_begin: Callable[[Job], bool] = lambda _: True,
+        remark: Callable[[], str] = str,
     ) -> Iterator[tuple[Job, Any]]:
         if not jobs:
             return
-        queue = JobQueue(jobs, may_begin, context.progress)
+        queue = JobQueue(jobs, may_begin, context.progress, remark)
         with connected(self._address, self._cpus) as ray:
             gpus = float(has_gpus(ray)) if self._gpus is None else self._gpus
             needs = Needs(self._cpus, gpus)
