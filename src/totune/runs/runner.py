@@ -79,7 +79,9 @@ class Runner:
         Returns:
             The records of all runs that are finished or have failed, in the order of `runs`.
         """
-        found = self._finished(runs)
+        found = self._finished(
+            runs, lambda fault: self.context.progress.warn(f"{fault} The run is done again.")
+        )
         if self.context.devices.is_main:
             self.store.sweep(found)
         expected = self.time or StudyTime({})
