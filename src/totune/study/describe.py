@@ -1,11 +1,12 @@
 """What a study says of itself: what is compared, on what, where."""
 
+from collections import Counter
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from totune import machine
-from totune.data.examples import Dataset
+from totune.data.examples import Dataset, classes_of
 from totune.data.splits import eligible_rows
 from totune.encoders.loading import Loaded
 from totune.runs.context import Context
@@ -36,6 +37,7 @@ def describe(
             "name": data.name,
             "digest": data.digest(),
             "rows": _rows(data),
+            "class_counts": _class_counts(data),
             "columns": asdict(data.columns),
             "task": context.task.to_json(),
             "truncated": context.truncated(),
@@ -64,6 +66,15 @@ def _rows(data: Dataset) -> dict[str, int]:
     if data.folds is None:
         return sizes
     return {"all": int(eligible_rows(data.folds.rows).sum()), **sizes}
+
+
+def _class_counts(data: Dataset) -> dict[str, int]:
+    """How many rows of all splits have each class or label; empty for scores and tagged words."""
+    if data.columns.task not in ("classification", "multi-label"):
+        return {}
+    splits = data.splits().values() if data.folds is None else [data.folds.rows]
+    labels = (label for split in splits for label in split.labels or ())
+    return dict(Counter(str(each) for label in labels for each in classes_of(label)))
 
 
 def _describe_encoder(loaded: Loaded) -> dict[str, Any]:

@@ -63,19 +63,21 @@ def test_the_page_is_well_formed_and_needs_nothing_else(page: str):
     assert re.findall(r"@import|url\((?!#)", page) == []
 
 
-def test_the_page_reads_in_a_practitioners_order(page: str, advice: Advice):
+def test_the_page_reads_in_a_practitioners_order(page: str):
     headings = re.findall(r"<h2>(.*?)</h2>", page)
     assert headings == [
-        advice.headline,
+        "Use fine-tuning: it gets 85 of 100 right; the cheapest rival, tf-idf, 76.",
+        "At a glance",
+        "Scores and costs",
         "Comparison",
         "Costs",
-        "Scores and costs",
         "Learning curves",
         "Phases",
         "Tests",
         "Data",
         "Setup",
         "Every run",
+        "Glossary",
     ]
 
 
