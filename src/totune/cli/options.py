@@ -258,6 +258,7 @@ _OF_SEVERAL_RUNS = {  # what one run has no use for
         "keep_weights",
         "tolerance",
         "folds",
+        "texts",
         "jobs",
         "executor",
         "address",

@@ -133,6 +133,12 @@ class Settings(DeclaredSettings):
         STUDY,
         metavar="CLASS",
     )
+    texts: bool = setting(
+        True,
+        "Show the texts of mistakes in the report, 200 characters of each; without them rows have "
+        "their numbers alone.",
+        STUDY,
+    )
     track: Sequence[str] = setting(
         (),
         "Trackers of every run and epoch: tensorboard, mlflow, wandb. "

@@ -9,6 +9,7 @@ from totune.data.folds import check_folds
 from totune.encoders.sources import ALIASES
 from totune.errors import ConfigError, RunError
 from totune.export import check_model_folder
+from totune.io import write_json
 from totune.outputs import check_input_stays, check_output_folder, check_reports, output_path
 from totune.progress import Progress
 from totune.racing.execution import race
@@ -24,8 +25,8 @@ from totune.runs.runner import Runner, check_plans, leave_out_unfit, tokenize_sp
 from totune.runs.settings import Settings
 from totune.runs.store import Store, is_study
 from totune.study.best import save_best
-from totune.study.describe import describe
-from totune.study.study import BEST, Study, summary_rows
+from totune.study.describe import describe, describe_rows
+from totune.study.study import BEST, SHOWN_ROWS, Study, summary_rows
 from totune.text import counted
 from totune.tracking import Tracking, check_trackers
 
@@ -96,6 +97,8 @@ def compare(
     save_best(Study(store.folder), runs, runner)
     study = Study(store.folder)
     if context.devices.is_main:
+        places = study.errors.places if study.errors else []
+        write_json(store.folder / SHOWN_ROWS, describe_rows(context, places, chosen.texts))
         study.report()
     context.devices.wait()
     return study
