@@ -120,7 +120,7 @@ def mistake_rows(
     wrong = np.flatnonzero((targets != predictions) & (targets >= 0))
     confidence = scores[wrong, predictions[wrong]]
     agreeing = 1 + sum((other[wrong] == predictions[wrong]).astype(int) for other in others)
-    rows = [
+    rows: list[ErrorRow] = [
         {
             "place": int(place),
             "label": name_of(int(targets[place]), labels),

@@ -196,14 +196,14 @@ def _tests(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
 def _data(info: StudyInfo) -> Section:
     """What the data is; what was noticed while reading it stands above."""
     apart = ("name", "task", "columns", "rows", "digest", "notes", "warnings", "cautions")
-    apart += ("class_counts",)  # stands beside the answer
+    beside_the_answer = ("class_counts",)
     facts = {
         "name": info.name,
         "task": info.task,
         "columns": _without(info.data.get("columns"), "task"),
         **_without(info.data.get("task"), "name"),
         **_rows(info),
-        **_without(info.data, *apart),
+        **_without(info.data, *apart, *beside_the_answer),
         "digest": info.data.get("digest"),
     }
     return Section(
