@@ -99,7 +99,7 @@ def _rows(
 ) -> dict[str, Sequence[ErrorRow]]:
     """The rows of data that the task has."""
     targets, predictions = own["targets"], own["predictions"]
-    task = info.data["task"]
+    task = info.data.get("task") or {}
     labels: Sequence[str] = task.get("labels") or []
     if info.task == "regression":
         return {

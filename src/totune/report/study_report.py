@@ -30,6 +30,8 @@ from totune.report.tables import cost_table, run_table, type_table, welch_table
 from totune.runs.records import RunRecord, StudyInfo
 from totune.runs.repetitions import runs_of
 
+_MOST_NAMED = 50  # classes, among the facts about the data
+
 
 def study_document(
     info: StudyInfo,
@@ -201,7 +203,7 @@ def _data(info: StudyInfo) -> Section:
         "name": info.name,
         "task": info.task,
         "columns": _without(info.data.get("columns"), "task"),
-        **_without(info.data.get("task"), "name"),
+        **{name: _first(value) for name, value in _without(info.data.get("task"), "name").items()},
         **_rows(info),
         **_without(info.data, *apart, *beside_the_answer),
         "digest": info.data.get("digest"),
@@ -212,6 +214,13 @@ def _data(info: StudyInfo) -> Section:
         warnings=tuple(info.data.get("warnings") or ()),
         tables=(fact_table("Data", facts),),
     )
+
+
+def _first(value: Any) -> Any:
+    """The beginning of a long list, such as the names of ten thousand classes."""
+    if not isinstance(value, list) or len(value) <= _MOST_NAMED:
+        return value
+    return [*value[:_MOST_NAMED], f"and {len(value) - _MOST_NAMED:,} more"]
 
 
 def _rows(info: StudyInfo) -> dict[str, Any]:

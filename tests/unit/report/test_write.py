@@ -192,6 +192,22 @@ def test_a_study_of_tagging_is_reported_by_type_and_sentence(
     assert "Test span F1" in text
 
 
+def test_ten_thousand_labels_keep_the_page_small(
+    tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    names = [f"label {number:05}" for number in range(10_000)]
+    task = {"name": "multi-label", "labels": names}
+    many = replace(info, task="multi-label", data={**info.data, "task": task})
+    scores = {f"f1:{name}": 0.5 for name in names}
+    found = [replace(run, test={**run.test, **scores}) for run in records if run.test]
+    paths = write_report(tmp_path, many, found, advice)
+    page = paths.html.read_text(encoding="utf-8")
+    assert len(page) < 1_000_000
+    assert "The first 200 of 10,000 labels." in page or "The first 200 of 10,000 types." in page
+    assert "label 00049, and 9,950 more" in page
+    assert "label 00200" not in page
+
+
 def test_ensembles_have_a_section_of_their_own(
     tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice
 ):
