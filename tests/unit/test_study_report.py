@@ -71,9 +71,10 @@ def test_mistakes_stand_on_the_page_with_their_lines_and_texts(study: Study) -> 
 
 def test_the_page_says_how_to_use_the_model(study: Study) -> None:
     text = (study.folder / "report.md").read_text(encoding="utf-8")
-    assert f"    totune predict {study.best} new.csv" in text
-    assert f'    model = totune.load("{study.best}")' in text
-    assert "Only totune loads it" in text
+    assert "    totune predict best new.csv" in text
+    assert '    model = totune.load("best")' in text
+    assert 'Only totune loads it, in Python as totune.load("best")' in text
+    assert str(study.folder) not in text
     assert "| Size on disk |" in text
     assert "ms per text, in batches" in text
     assert "Classes (2): pos 46, \\<script\\>alert(1)\\</script\\> 44." in text

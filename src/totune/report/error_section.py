@@ -106,6 +106,8 @@ def _rows(
             "residuals": errors.residual_rows(targets, predictions),
             "bands": errors.band_rows(targets, predictions),
         }
+    if not task:
+        return {}
     if info.task == "tagging" and task.get("scheme"):
         types: Sequence[str] = getattr(task_from_json(task), "types")  # noqa: B009
         return {

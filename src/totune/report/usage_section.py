@@ -32,7 +32,7 @@ def usage_section(folder: Path, info: StudyInfo, records: Sequence[RunRecord]) -
             about = read_json(folder, DESCRIPTION)
             strategy, seed = str(about["strategy"]), about["seed"]
             pairs = bool(about.get("pairs"))
-        words = tuple(who_loads(folder))
+        words = tuple(_from_here(sentence, folder) for sentence in who_loads(folder))
     except ModelError as error:
         return Section(TITLE, warnings=(str(error),))
     groups = {group.strategy: group for group in by_strategy(info, records)}
@@ -48,6 +48,12 @@ def usage_section(folder: Path, info: StudyInfo, records: Sequence[RunRecord]) -
     return Section(TITLE, words, tables=(table,), code=_code(folder, pairs))
 
 
+def _from_here(sentence: str, folder: Path) -> str:
+    """The sentence with the model's folder as seen from the report, which may move with it."""
+    beginning = json.dumps(str(folder), ensure_ascii=False)[:-1]  # of a path in quotes
+    return sentence.replace(beginning, f'"{folder.name}')
+
+
 def _code(folder: Path, pairs: bool) -> str:
     call = (
         '["a text", "another"], ["its second text", "and its"]'
@@ -56,12 +62,12 @@ def _code(folder: Path, pairs: bool) -> str:
     )
     return "\n".join(
         (
-            "# in a terminal: the labels of the texts in a file",
-            f"totune predict {shlex.quote(str(folder))} new.csv",
+            "# in a terminal, in the folder of this report: the labels of the texts in a file",
+            f"totune predict {shlex.quote(folder.name)} new.csv",
             "",
-            "# in Python",
+            "# in Python, there too",
             "import totune",
-            f"model = totune.load({json.dumps(str(folder), ensure_ascii=False)})",
+            f'model = totune.load("{folder.name}")',
             f"model.predict({call})",
         )
     )
