@@ -152,7 +152,7 @@ def error_section(info: StudyInfo, found: ModelErrors | None, places: Places) ->
         _band_table(rows.get("bands", ())),
         _residual_table(rows.get("residuals", ()), places),
         *_mistake_tables(rows, places),
-        *_rival_tables(found, rows.get("rival", ()), places),
+        *_rival_tables(info, found, places),
     ]
     shown = tuple(table for table in tables if table.rows)
     pictures = _calibration_picture(rows.get("calibration", ()))
@@ -162,11 +162,10 @@ def error_section(info: StudyInfo, found: ModelErrors | None, places: Places) ->
 
 
 def _words(info: StudyInfo, found: ModelErrors, places: Places) -> tuple[str, ...]:
-    what = "that predicted each row" if info.folds > 1 else "of its best run on dev"
-    run = f"repetition {found.run}" if info.folds > 1 else found.run
-    words = [f"What {found.strategy} gets wrong on the test rows: the models {what} ({run})."]
-    if info.folds == 1:
-        words = [f"What {found.strategy} gets wrong on the test rows, in its best run ({run})."]
+    run = f"its best run on dev ({found.run})"
+    if info.folds > 1:
+        run = f"the models that did not train on them (repetition {found.run})"
+    words = [f"What {found.strategy} gets wrong on the test rows, as predicted by {run}."]
     if found.calibration_error is not None:
         points = formatting.score("calibration-error", found.calibration_error)
         words.append(
@@ -385,15 +384,17 @@ def _mistake_tables(rows: Mapping[str, Sequence[ErrorRow]], places: Places) -> I
         yield drop_empty_columns(table) if lines else table
 
 
-def _rival_tables(found: ModelErrors, rows: Sequence[ErrorRow], places: Places) -> Iterable[Table]:
-    """How many rows either gets right, and some that one of them alone does."""
+def _rival_tables(info: StudyInfo, found: ModelErrors, places: Places) -> Iterable[Table]:
+    """How many rows model and rival get right, and some that one of them alone does."""
     names = {
         "both": "both",
         "only the recommended": f"{found.strategy} alone",
         "only the other": f"{found.rival} alone",
         "neither": "neither",
     }
-    columns = (Column("Right", numeric=False), Column("Test rows"), Column("Share"))
+    rows = found.rows.get("rival", ())
+    unit = "sentences" if info.task == "tagging" else "rows"
+    columns = (Column("Right", numeric=False), Column(f"Test {unit}"), Column("Share"))
     lines = [
         Row(
             (
@@ -412,8 +413,8 @@ def _rival_tables(found: ModelErrors, rows: Sequence[ErrorRow], places: Places) 
         if "text" in places.get(place, {})
     ]
     most = max((len(row["places"]) for row in rows), default=0)
-    note = f"The first {counted(most, 'row')} at most of each."
-    title = "Rows that one of the two gets right"
+    note = f"The first {counted(most, unit[:-1])} at most of each."
+    title = f"{unit.capitalize()} that one of the two gets right"
     yield Table(title, (*_PLACE_COLUMNS, Column("Right", numeric=False)), tuple(alone), (note,))
 
 

@@ -86,7 +86,7 @@ def type_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:
         for part in parts[:_MOST_PARTS]
     )
     below = "; below it precision and recall" if of_labels else ""
-    notes = (f"Test F1 in points{below}, means over the usable runs.",)
+    notes: tuple[str, ...] = (f"Test F1 in points{below}, means over the usable runs.",)
     if len(parts) > _MOST_PARTS:
         notes += (f"The first {_MOST_PARTS} of {len(parts):,} {what}s.",)
     return Table(f"F1 by {what}", columns, rows, notes)
