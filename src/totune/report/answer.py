@@ -62,7 +62,7 @@ def _headline(info: StudyInfo, groups: Mapping[str, StrategySummary], advice: Ad
     mean = None if choice is None else choice.mean(info.metric)
     if advice.verdict == "none" or choice is None or mean is None:
         return advice.headline
-    rival, what = _rival(info, groups, choice)
+    rival, what = _rival(info, groups, choice, advice)
     theirs = None if rival is None else rival.mean(info.metric)
     score, other = _scores(info.metric, mean, theirs)
     now = " for now" if advice.verdict == "undecided" else ""
@@ -77,13 +77,24 @@ def _headline(info: StudyInfo, groups: Mapping[str, StrategySummary], advice: Ad
 
 
 def _rival(
-    info: StudyInfo, groups: Mapping[str, StrategySummary], choice: StrategySummary
+    info: StudyInfo,
+    groups: Mapping[str, StrategySummary],
+    choice: StrategySummary,
+    advice: Advice,
 ) -> tuple[StrategySummary | None, str]:
-    """The cheapest other strategy, if it is cheaper; else the best other one."""
+    """The cheapest other strategy, if it is cheaper; else the best other one.
+
+    What gives every row one answer is a rival only where there is no other.
+    """
     scored = [group for group in groups.values() if group.values(info.metric)]
     others = [group for group in scored if group.strategy != choice.strategy]
     if not others:
         return None, ""
+    constant = {each.strategy for each in advice.standings if each.usable and each.is_constant}
+    best = best_first(others, info.metric)[0]
+    others = [group for group in others if group.strategy not in constant]
+    if not others:
+        return best, "one answer for every text"
     cheapest = min(others, key=lambda group: group.cost_order)
     if cheapest.cost_order < choice.cost_order:
         return cheapest, "the cheapest rival"

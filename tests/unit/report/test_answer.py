@@ -1,8 +1,9 @@
 from dataclasses import replace
 
+import numpy as np
 from tests.unit.report.sample_study import run_of
 
-from totune.advice import Advice
+from totune.advice import Advice, StrategySummary
 from totune.report.answer import answer, glance_table, glossary
 from totune.report.document import Document, Section
 from totune.report.html import document_html, section_html
@@ -42,6 +43,19 @@ def test_the_cheapest_is_set_against_the_best_of_the_others(
     found = answer(info, records, cheapest)
     assert found.headline.endswith("right; the best of the others, fine-tuning, 85.")
     assert "within 0.5 points of the best, fine-tuning, and costs less" in str(found.parts)
+
+
+def test_a_constant_answer_is_a_rival_only_where_there_is_no_other(
+    info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    usable = tuple(record for record in records if record.strategy == "tf-idf")
+    constant = StrategySummary("tf-idf", usable, usable, np.zeros((3, 8)))
+    with_constant = replace(advice, standings=(constant,))
+    found = answer(info, records, with_constant)
+    assert found.headline.endswith("the cheapest rival, feature-extraction, 78.")
+    two = [record for record in records if record.strategy in ("tf-idf", "fine-tuning")]
+    found = answer(info, two, with_constant)
+    assert found.headline.endswith("one answer for every text, tf-idf, 76.")
 
 
 def test_scores_that_round_alike_are_told_apart(info: StudyInfo, advice: Advice):
