@@ -53,6 +53,7 @@ from totune.strategies.adapters import BottleneckAdapters as BottleneckAdapters
 from totune.strategies.base import STRATEGIES as STRATEGIES
 from totune.strategies.base import Strategy as Strategy
 from totune.strategies.bitfit import BitFit as BitFit
+from totune.strategies.contrastive import Contrastive as Contrastive
 from totune.strategies.feature_extraction import FeatureExtraction as FeatureExtraction
 from totune.strategies.fine_tuning import FineTuning as FineTuning
 from totune.strategies.frozen_embeddings import FrozenEmbeddings as FrozenEmbeddings

@@ -205,6 +205,11 @@ class CompareKeywords(TrainKeywords, total=False):
     least 0. Default: 0.005.
     """
 
+    texts: bool
+    """Show the texts of mistakes in the report, 200 characters of each; without them rows have
+    their numbers alone. Default: True.
+    """
+
     folds: int | None
     """Cross-validate in so many folds, or draw one test split (1). If not named, 5 where there is
     no test split and there are fewer than 2,000 rows. Must be at least 1 and at most 100.

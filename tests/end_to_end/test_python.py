@@ -15,7 +15,11 @@ from totune.registry import given_options
 from totune.runs.arguments import read_settings
 from totune.runs.settings import OF_STUDIES, Settings
 
-CHOSEN = {"strategies": [totune.TfIdf(), totune.FeatureExtraction(layers="mean")], "seeds": 2}
+CHOSEN = {
+    "folds": 1,
+    "strategies": [totune.TfIdf(), totune.FeatureExtraction(layers="mean")],
+    "seeds": 2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +174,7 @@ def test_help_shows_every_keyword_with_its_default_and_meaning() -> None:
     for name, field in Settings.__dataclass_fields__.items():
         assert name in parameters
         assert f"{name}: {field.metadata['description']}" in (totune.compare.__doc__ or "")
-    assert parameters["seeds"].default == 3
+    assert parameters["tolerance"].default == 0.005
     assert not OF_STUDIES & inspect.signature(totune.train).parameters.keys()
 
 

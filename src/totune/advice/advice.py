@@ -51,6 +51,7 @@ class Advice:
         smallest: name of a strategy that keeps up with the best and stores at most a fifth of what
             the provisional one does, the least of all that keep up; None where there is none.
         effort: sentences on the search for options.
+        doubts: if undecided, sentences on what is open, and what would settle it.
         undertrained: by strategy that is possibly under-trained, the setting that trains it longer.
     """
 
@@ -70,6 +71,7 @@ class Advice:
     caveats: tuple[str, ...]
     smallest: str | None = None
     effort: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     undertrained: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -155,6 +157,7 @@ def advise(
         caveats=tuple(wording.caveats(summaries, decision, constant, test.targets, basis)),
         smallest=_name(smallest),
         effort=effort,
+        doubts=tuple(wording.doubts(decision, basis)),
         undertrained=undertrained,
     )
 

@@ -74,12 +74,8 @@ def headline(decision: Decision, basis: Basis) -> str:
         return text
     right = score(choice.score.mean, basis.metric)
     if decision.verdict == "undecided":
-        sentences = [f"Use {choice.strategy} for now ({right}); not yet certain."]
-        if decision.blockers:
-            sentences.append(_blocked(decision, basis))
-        if decision.undertrained:
-            sentences.append(_train_longer(decision.undertrained, basis))
-        return " ".join(sentences)
+        start = f"Use {choice.strategy} for now ({right}); not yet certain."
+        return " ".join([start, *doubts(decision, basis)])
     answer = _answer(choice.strategy)
     start = f"{answer}: {choice.strategy}" if answer else f"Use {choice.strategy}: it"
     if choice is not best:
@@ -93,6 +89,16 @@ def headline(decision: Decision, basis: Basis) -> str:
     or_constant = " or does not beat a constant answer" if below > decision.cheaper else ""
     worse = f"every cheaper strategy is worse by more than {limit}{or_constant}"
     return f"{start} scores best ({right}), and {worse}."
+
+
+def doubts(decision: Decision, basis: Basis) -> list[str]:
+    """What keeps an undecided study open, and what would settle it."""
+    if decision.verdict != "undecided":
+        return []
+    sentences = [_blocked(decision, basis)] if decision.blockers else []
+    if decision.undertrained:
+        sentences.append(_train_longer(decision.undertrained, basis))
+    return sentences
 
 
 def _answer(strategy: str) -> str:

@@ -190,6 +190,9 @@ def report(
             show_default=False,
         ),
     ] = None,
+    texts: Annotated[
+        bool, typer.Option(help="Show the texts of mistakes, where the study has kept them.")
+    ] = True,
     json: Json = False,
 ) -> None:
     """Rebuild report.html and report.md from a study's records; nothing is trained."""
@@ -199,7 +202,7 @@ def report(
     if metric is not None:
         load_metric(metric)
     study = Study(folder)
-    study.report()
+    study.report(texts)
     if json:
         return emit(study.to_json())
     show_report_table(study.table())

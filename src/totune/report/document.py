@@ -35,6 +35,7 @@ class Section:
         pictures: shown on the page only, side by side where there is room.
         code: a command to copy, or ""; it stands before the tables.
         html: extra trusted HTML for the page, after everything else.
+        folded: whether the page shows no more than the heading until a reader opens it.
     """
 
     title: str
@@ -44,6 +45,7 @@ class Section:
     pictures: tuple[Picture, ...] = ()
     code: str = ""
     html: str = ""
+    folded: bool = False
 
     def is_empty(self) -> bool:
         return not (self.has_words() or self.pictures or self.html)
@@ -61,7 +63,7 @@ class Answer:
     Attributes:
         headline: one sentence.
         verdict: one word that sets the tone ("undecided"), or "".
-        parts: named lists of sentences: reasons, costs.
+        parts: named lists of sentences; a single one stands beside its name.
         caveats: what to mind.
     """
 

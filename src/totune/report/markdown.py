@@ -71,7 +71,9 @@ def document_markdown(document: Document) -> str:
     parts = [f"# {escape(document.title)}", escape(document.subtitle)]
     parts.append(f"## {escape(answer.headline)}")
     for name, sentences in (*answer.parts, ("Mind", answer.caveats)):
-        if sentences:
+        if len(sentences) == 1 and name != "Mind":
+            parts.append(f"**{escape(name)}** {escape(sentences[0])}")
+        elif sentences:
             parts += [f"**{escape(name)}**", "\n".join(f"- {escape(text)}" for text in sentences)]
     parts += [section_markdown(one) for one in document.sections if one.has_words()]
     parts.append(escape(document.footer))

@@ -7,9 +7,10 @@ from totune.advice import Advice, Ensemble
 from totune.metrics import METRICS
 from totune.outputs import MADE_BY
 from totune.report import formatting
+from totune.report.answer import answer, glance_table, glossary
 from totune.report.axes import Point
 from totune.report.comparison import comparison_table, ensemble_table, ensemble_words
-from totune.report.document import Answer, Document, Picture, Section
+from totune.report.document import Document, Picture, Section
 from totune.report.figures import (
     cost_rows,
     curve_limits,
@@ -29,6 +30,8 @@ from totune.report.tables import cost_table, run_table, type_table, welch_table
 from totune.runs.records import RunRecord, StudyInfo
 from totune.runs.repetitions import runs_of
 
+_MOST_NAMED = 50  # classes, among the facts about the data
+
 
 def study_document(
     info: StudyInfo,
@@ -36,6 +39,7 @@ def study_document(
     advice: Advice,
     extra: Sequence[Section] = (),
     ensembles: Sequence[Ensemble] = (),
+    model: Sequence[Section] = (),
 ) -> Document:
     """The report of a study, in the order a practitioner reads.
 
@@ -45,13 +49,16 @@ def study_document(
         advice: what follows from them.
         extra: sections of searches and analyses; they come after the tests, before the data.
         ensembles: what its runs score together.
+        model: sections on the recommended model; they come after scores and costs.
     """
     runs = runs_of(records)
     sections = (
-        Section("Comparison", tables=(comparison_table(info, records, advice),)),
-        Section("Costs", tables=(cost_table(info, records, advice),)),
+        Section("At a glance", tables=(glance_table(info, records, advice),)),
         _scores(info, records, advice),
+        *model,
         _types(info, records),
+        _comparison(info, records, advice),
+        _costs(info, records, advice),
         _ensembles(info, ensembles),
         _curves(info, runs),
         _phases(info, runs),
@@ -59,15 +66,22 @@ def study_document(
         *extra,
         _data(info),
         _setup(info),
-        Section("Every run", tables=(run_table(info, runs),)),
+        Section("Every run", tables=(run_table(info, runs),), folded=True),
+        glossary(info),
     )
-    return Document(info.name, _subtitle(info, runs), _answer(advice), sections, _footer(info))
+    first = answer(info, records, advice)
+    return Document(info.name, _subtitle(info, runs), first, sections, _footer(info))
 
 
-def _answer(advice: Advice) -> Answer:
-    parts = (("Why", tuple(advice.reasons)), ("What it costs", (*advice.costs, *advice.effort)))
-    verdict = "no verdict" if advice.verdict == "none" else advice.verdict
-    return Answer(advice.headline, verdict, parts, tuple(advice.caveats))
+def _comparison(info: StudyInfo, records: Sequence[RunRecord], advice: Advice) -> Section:
+    words = (advice.headline, *advice.reasons)
+    table = comparison_table(info, records, advice)
+    return Section("Comparison", words, tables=(table,), folded=True)
+
+
+def _costs(info: StudyInfo, records: Sequence[RunRecord], advice: Advice) -> Section:
+    words, table = (*advice.costs, *advice.effort), cost_table(info, records, advice)
+    return Section("Costs", words, tables=(table,), folded=True)
 
 
 def _subtitle(info: StudyInfo, records: Sequence[RunRecord]) -> str:
@@ -113,7 +127,8 @@ def _types(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
 def _ensembles(info: StudyInfo, ensembles: Sequence[Ensemble]) -> Section:
     if not ensembles:
         return Section("Ensembles")
-    return Section("Ensembles", (ensemble_words(info),), tables=(ensemble_table(info, ensembles),))
+    table = ensemble_table(info, ensembles)
+    return Section("Ensembles", (ensemble_words(info),), tables=(table,), folded=True)
 
 
 def _curves(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
@@ -134,7 +149,7 @@ def _curves(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
         "dot is the epoch that was kept. Dotted: on train, measured while it trained. Dashed: a "
         "degenerate run."
     )
-    return Section("Learning curves", (words,), pictures=pictures)
+    return Section("Learning curves", (words,), pictures=pictures, folded=True)
 
 
 def _phases(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
@@ -145,7 +160,8 @@ def _phases(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
         limit = gap_limit(records, strategy, info.metric)
         drawn = draw_phases(rows, info.metric, colors[strategy], limit=limit)
         pictures.append(Picture(drawn, _phase_caption(rows)))
-    return Section("Phases", tables=(table,) if table.rows else (), pictures=tuple(pictures))
+    tables = (table,) if table.rows else ()
+    return Section("Phases", tables=tables, pictures=tuple(pictures), folded=True)
 
 
 def _phase_caption(rows: Rows) -> str:
@@ -176,19 +192,20 @@ def _tests(info: StudyInfo, records: Sequence[RunRecord]) -> Section:
     if info.folds > 1:  # repetitions share their rows, so they are no sample for Welch's test
         return Section("Tests")
     table = welch_table(info, records, info.metric)
-    return Section("Tests", tables=(table,) if table.rows else ())
+    return Section("Tests", tables=(table,) if table.rows else (), folded=True)
 
 
 def _data(info: StudyInfo) -> Section:
     """What the data is; what was noticed while reading it stands above."""
     apart = ("name", "task", "columns", "rows", "digest", "notes", "warnings", "cautions")
+    beside_the_answer = ("class_counts",)
     facts = {
         "name": info.name,
         "task": info.task,
         "columns": _without(info.data.get("columns"), "task"),
-        **_without(info.data.get("task"), "name"),
+        **{name: _first(value) for name, value in _without(info.data.get("task"), "name").items()},
         **_rows(info),
-        **_without(info.data, *apart),
+        **_without(info.data, *apart, *beside_the_answer),
         "digest": info.data.get("digest"),
     }
     return Section(
@@ -197,6 +214,13 @@ def _data(info: StudyInfo) -> Section:
         warnings=tuple(info.data.get("warnings") or ()),
         tables=(fact_table("Data", facts),),
     )
+
+
+def _first(value: Any) -> Any:
+    """The beginning of a long list, such as the names of ten thousand classes."""
+    if not isinstance(value, list) or len(value) <= _MOST_NAMED:
+        return value
+    return [*value[:_MOST_NAMED], f"and {len(value) - _MOST_NAMED:,} more"]
 
 
 def _rows(info: StudyInfo) -> dict[str, Any]:
@@ -218,5 +242,8 @@ def _setup(info: StudyInfo) -> Section:
         fact_table("Machine", {**info.machine, "versions": info.versions}),
     )
     return Section(
-        "Setup", tables=tuple(table for table in tables if table.rows), code=info.command
+        "Setup",
+        tables=tuple(table for table in tables if table.rows),
+        code=info.command,
+        folded=True,
     )

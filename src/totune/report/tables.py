@@ -13,6 +13,8 @@ from totune.report.table import Cell, Column, Row, Table, drop_empty_columns, nu
 from totune.runs.records import RunRecord, StudyInfo
 from totune.statistics import Welch, hedges_g, holm, welch
 
+_MOST_PARTS = 200  # types of spans or labels in a table
+
 
 def cost_table(info: StudyInfo, records: Sequence[RunRecord], advice: Advice) -> Table:
     """What each strategy costs, means over its usable runs."""
@@ -81,10 +83,12 @@ def type_table(info: StudyInfo, records: Sequence[RunRecord]) -> Table:
                 *(_f1_cell(group, part, of_labels) for group in groups),
             )
         )
-        for part in parts
+        for part in parts[:_MOST_PARTS]
     )
     below = "; below it precision and recall" if of_labels else ""
-    notes = (f"Test F1 in points{below}, means over the usable runs.",)
+    notes: tuple[str, ...] = (f"Test F1 in points{below}, means over the usable runs.",)
+    if len(parts) > _MOST_PARTS:
+        notes += (f"The first {_MOST_PARTS} of {len(parts):,} {what}s.",)
     return Table(f"F1 by {what}", columns, rows, notes)
 
 

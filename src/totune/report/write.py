@@ -28,6 +28,7 @@ def write_report(
     advice: Advice,
     sections: Sequence[Section] = (),
     ensembles: Sequence[Ensemble] = (),
+    model: Sequence[Section] = (),
 ) -> ReportPaths:
     """Writes `report.html` and `report.md` into `folder`, which is made if need be.
 
@@ -40,8 +41,9 @@ def write_report(
         advice: what follows from them.
         sections: further sections, such as those of searches and analyses.
         ensembles: what its runs score together, of `totune.advice.find_ensembles`.
+        model: sections on the recommended model: how to use it, its errors.
     """
-    document = study_document(info, records, advice, sections, ensembles)
+    document = study_document(info, records, advice, sections, ensembles, model)
     paths = ReportPaths(folder / "report.html", folder / "report.md")
     write_document(paths.html, document)
     write_text(paths.markdown, document_markdown(document))

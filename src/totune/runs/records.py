@@ -1,12 +1,14 @@
 """What a run leaves behind: plain data, written once, from which every table is drawn."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from totune.data.examples import ALL_ROWS
+from totune.metrics import METRICS
 from totune.training.history import EpochRecord
 
-__all__ = ["Costs", "EpochRecord", "RunRecord", "StudyInfo"]
+__all__ = ["Costs", "EpochRecord", "RunRecord", "StudyInfo", "best_run"]
 
 Status = Literal["finished", "failed"]
 
@@ -165,3 +167,18 @@ class StudyInfo:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "StudyInfo":
         return cls(**data)
+
+
+def best_run(records: Sequence[RunRecord], label: str, metric: str) -> RunRecord | None:
+    """The finished run of a strategy with the best dev score, of equals the lowest seed.
+
+    A run whose predictions are useless comes after all others. Where there were no dev rows it is
+    the lowest seed.
+    """
+    sign = METRICS[metric].sign
+    runs = [r for r in records if r.strategy == label and r.status == "finished"]
+    return max(
+        runs,
+        key=lambda r: (r.degenerate is None, sign * r.dev.get(metric, 0.0), -r.seed),
+        default=None,
+    )

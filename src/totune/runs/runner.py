@@ -7,11 +7,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from totune.errors import ConfigError
-from totune.metrics import METRICS
 from totune.progress import Progress
 from totune.runs.context import Context
 from totune.runs.executors.base import Executor, Job, SerialExecutor
-from totune.runs.records import RunRecord
+from totune.runs.records import RunRecord, best_run
 from totune.runs.run import Run, Runs
 from totune.runs.store import Store
 from totune.runs.study_time import StudyTime
@@ -177,21 +176,6 @@ class _Clock:
         """Whether a run can not be expected to end within the budget."""
         seconds = self._longest.get(run.label, self._expected.surely(run.label))
         return self._end - time.monotonic() < seconds
-
-
-def best_run(records: Sequence[RunRecord], label: str, metric: str) -> RunRecord | None:
-    """The finished run of a strategy with the best dev score, of equals the lowest seed.
-
-    A run whose predictions are useless comes after all others. Where there were no dev rows it is
-    the lowest seed.
-    """
-    sign = METRICS[metric].sign
-    runs = [r for r in records if r.strategy == label and r.status == "finished"]
-    return max(
-        runs,
-        key=lambda r: (r.degenerate is None, sign * r.dev.get(metric, 0.0), -r.seed),
-        default=None,
-    )
 
 
 def not_best(records: Sequence[RunRecord], metric: str) -> list[RunRecord]:

@@ -69,6 +69,7 @@ OF_STUDIES = frozenset(
             "keep_weights",
             "tolerance",
             "folds",
+            "texts",
             "jobs",
             "executor",
         ),
@@ -184,6 +185,12 @@ class Settings(DeclaredSettings):
         "hub's class names; numbers by value, words by alphabet).",
         STUDY,
         metavar="CLASS",
+    )
+    texts: bool = setting(
+        True,
+        "Show the texts of mistakes in the report, 200 characters of each; without them rows have "
+        "their numbers alone.",
+        STUDY,
     )
     track: Sequence[str] = setting(
         (),

@@ -7,10 +7,10 @@ from statistics import fmean
 from totune.baselines.base import Baseline
 from totune.export import remove_model, save_baseline, save_model, write_seen
 from totune.runs.context import Context
-from totune.runs.records import RunRecord
+from totune.runs.records import RunRecord, best_run
 from totune.runs.repetitions import runs_of
 from totune.runs.run import Run, Runs, on_all_rows
-from totune.runs.runner import Runner, best_run
+from totune.runs.runner import Runner
 from totune.runs.store import Store
 from totune.study.study import Study
 

@@ -10,6 +10,7 @@ from totune.data.sources import DataSource
 from totune.encoders.sources import ALIASES
 from totune.errors import ConfigError, RunError
 from totune.export import check_model_folder
+from totune.io import write_json
 from totune.keywords import CompareKeywords
 from totune.outputs import check_input_stays, check_output_folder, check_reports, output_path
 from totune.progress import Progress
@@ -29,8 +30,8 @@ from totune.runs.store import Store, is_study
 from totune.runs.study_time import expect_time
 from totune.search.records import read_searches
 from totune.study.best import save_best
-from totune.study.describe import describe
-from totune.study.study import BEST, Study, summary_rows
+from totune.study.describe import describe, describe_rows
+from totune.study.study import BEST, SHOWN_ROWS, Study, summary_rows
 from totune.text import counted, format_duration
 from totune.tracking import Tracking, check_trackers
 
@@ -115,6 +116,8 @@ def compare(
     save_best(Study(store.folder), runs, runner)
     study = Study(store.folder)
     if context.devices.is_main:
+        places = study.errors.places if study.errors else []
+        write_json(store.folder / SHOWN_ROWS, describe_rows(context, places, chosen.texts))
         study.report()
     context.devices.wait()
     return study
@@ -127,7 +130,10 @@ def folds_of_study(chosen: Settings, store: Store) -> Settings:
     """
     if chosen.folds is not None or chosen.test_size is not None or not is_study(store.folder):
         return chosen
-    return replace(chosen, folds=store.info().folds)
+    try:
+        return replace(chosen, folds=store.info().folds)
+    except ConfigError:  # a damaged description, which `check_same_study` speaks of
+        return chosen
 
 
 def settle_folds(chosen: Settings, context: Context) -> Settings:

@@ -1,13 +1,18 @@
 """What a study says of itself: what is compared, on what, where."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+
 from totune import machine
-from totune.data.examples import Dataset
+from totune.data.examples import Dataset, classes_of
 from totune.data.splits import eligible_rows
 from totune.encoders.loading import Loaded
+from totune.report.error_section import TEXT_LENGTH
 from totune.runs.context import Context
 from totune.runs.records import StudyInfo
 from totune.runs.run import Runs
@@ -37,6 +42,7 @@ def describe(
             "name": data.name,
             "digest": data.digest(),
             "rows": _rows(data),
+            "class_counts": _class_counts(data),
             "columns": asdict(data.columns),
             "task": context.task.to_json(),
             "truncated": context.truncated(),
@@ -65,6 +71,39 @@ def _rows(data: Dataset) -> dict[str, int]:
     if data.folds is None:
         return sizes
     return {"all": int(eligible_rows(data.folds.rows).sum()), **sizes}
+
+
+def describe_rows(context: Context, places: Sequence[int], texts: bool) -> dict[str, Any]:
+    """`shown_rows.json`: the number of test rows in the data, and their texts cut short.
+
+    Args:
+        context: of the study.
+        places: among the test rows; of a cross-validation among the rows that it predicts.
+        texts: whether their texts are written.
+    """
+    data = context.dataset
+    examples = data.test
+    if context.folds is not None:
+        every = context.folds.rows
+        examples = every.take(np.flatnonzero(eligible_rows(every)))
+    shown = examples.take(places)
+    columns = [" | ".join(" ".join(text.split()) for text in row) for row in shown]
+    rows: dict[str, dict[str, Any]] = {str(place): {} for place in places}
+    for number, (found, text) in enumerate(zip(rows.values(), columns, strict=True)):
+        if shown.rows:
+            found["row"] = int(shown.rows[number])
+        if texts:
+            found["text"] = text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 1]}…"
+    return {"rows": rows}
+
+
+def _class_counts(data: Dataset) -> dict[str, int]:
+    """How many rows of all splits have each class or label; empty for scores and tagged words."""
+    if data.columns.task not in ("classification", "multi-label"):
+        return {}
+    splits = data.splits().values() if data.folds is None else [data.folds.rows]
+    labels = (label for split in splits for label in split.labels or ())
+    return dict(Counter(str(each) for label in labels for each in classes_of(label)))
 
 
 def _describe_encoder(loaded: Loaded) -> dict[str, Any]:

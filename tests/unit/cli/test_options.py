@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import pytest
 import typer
-from totune.features.sizes import parse_size
 from typer.testing import CliRunner
 
 from totune.cli.app import app
@@ -31,6 +30,7 @@ from totune.extraction.settings import ExtractionSettings
 from totune.pretraining.settings import PretrainingSettings
 from totune.registry import DeclaredSettings, build
 from totune.runs.settings import Settings
+from totune.text import parse_size
 
 MEMBER_OPTIONS = {"candidate", "learning_rate", "num_train_epochs", "warmup_ratio", "weight_decay"}
 DEFAULTS = {option.name: option.default for option in STUDY_OPTIONS}

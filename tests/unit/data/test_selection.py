@@ -74,7 +74,7 @@ def test_a_label_that_is_not_there_is_told(table: Path) -> None:
 def test_tags_of_words_are_not_mapped(tmp_path: Path) -> None:
     path = tmp_path / "train.jsonl"
     path.write_text('{"tokens": ["a", "b"], "tags": ["O", "B-X"]}\n' * 20, encoding="utf-8")
-    with pytest.raises(ConfigError, match="label_map renames the labels of texts"):
+    with pytest.raises(ConfigError, match="label_map renames labels of which a text has one"):
         load_dataset(path, task="tagging", label_map={"O": "X"})
 
 

@@ -63,19 +63,21 @@ def test_the_page_is_well_formed_and_needs_nothing_else(page: str):
     assert re.findall(r"@import|url\((?!#)", page) == []
 
 
-def test_the_page_reads_in_a_practitioners_order(page: str, advice: Advice):
+def test_the_page_reads_in_a_practitioners_order(page: str):
     headings = re.findall(r"<h2>(.*?)</h2>", page)
     assert headings == [
-        advice.headline,
+        "Use fine-tuning: it gets 85 of 100 right; the cheapest rival, tf-idf, 76.",
+        "At a glance",
+        "Scores and costs",
         "Comparison",
         "Costs",
-        "Scores and costs",
         "Learning curves",
         "Phases",
         "Tests",
         "Data",
         "Setup",
         "Every run",
+        "Glossary",
     ]
 
 
@@ -188,6 +190,22 @@ def test_a_study_of_tagging_is_reported_by_type_and_sentence(
     assert "| Sentences | train 6,824, dev 853, test 853 |" in text
     assert "| Rows |" not in text
     assert "Test span F1" in text
+
+
+def test_ten_thousand_labels_keep_the_page_small(
+    tmp_path: Path, info: StudyInfo, records: list[RunRecord], advice: Advice
+):
+    names = [f"label {number:05}" for number in range(10_000)]
+    task = {"name": "multi-label", "labels": names}
+    many = replace(info, task="multi-label", data={**info.data, "task": task})
+    scores = {f"f1:{name}": 0.5 for name in names}
+    found = [replace(run, test={**run.test, **scores}) for run in records if run.test]
+    paths = write_report(tmp_path, many, found, advice)
+    page = paths.html.read_text(encoding="utf-8")
+    assert len(page) < 1_000_000
+    assert "The first 200 of 10,000 labels." in page or "The first 200 of 10,000 types." in page
+    assert "label 00049, and 9,950 more" in page
+    assert "label 00200" not in page
 
 
 def test_ensembles_have_a_section_of_their_own(
