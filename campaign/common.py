@@ -131,17 +131,8 @@ class Place:
         """The command of a small study."""
         where = (self.folder / "reviews.csv", "--model", self.folder / "encoder", "--out", study)
         chosen = ("--strategies", strategies, "--seeds", 1, "--num-train-epochs", 3)
-        return (
-            "compare",
-            *where,
-            *chosen,
-            "--folds",
-            "1",
-            "--precision",
-            "fp32",
-            "--keep-weights",
-            "all",
-        )
+        settings = ("--folds", "1", "--precision", "fp32", "--keep-weights", "all")
+        return ("compare", *where, *chosen, *settings)
 
     def forget_features(self) -> None:
         shutil.rmtree(self.folder / "cache", ignore_errors=True)

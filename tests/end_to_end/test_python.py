@@ -91,7 +91,8 @@ def test_a_study_reads_into_data_frames(study: Study) -> None:
 def test_studies_are_compared_over_the_same_rows(
     study: Study, frame: pd.DataFrame, data: Path, tmp_path: Path
 ) -> None:
-    chosen = {"model": str(data / "encoder"), "strategies": ["tf-idf", "majority"], "seeds": 2}
+    strategies = ["tf-idf", "majority"]
+    chosen = {"model": str(data / "encoder"), "strategies": strategies, "seeds": 2, "folds": 1}
     other = totune.compare(frame, out=tmp_path / "other", **chosen)
     table = study.compare_to(other.folder)
     assert table.values("Strategy") == ["tf-idf", "feature-extraction", "majority"]

@@ -44,6 +44,7 @@ from totune.training.optimizer import (
     apply_phase,
     build_optimizer,
     set_rates,
+    trainable,
 )
 from totune.training.solving import nearest_class_mean, solve_head
 

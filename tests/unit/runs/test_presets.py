@@ -101,7 +101,7 @@ def test_an_unknown_preset_is_told_with_the_nearest() -> None:
 
 
 def test_train_has_no_presets() -> None:
-    with pytest.raises(ConfigError, match="preset='best' is of a study"):
+    with pytest.raises(ConfigError, match="it takes no preset"):
         totune.train("nowhere.csv", preset="best")
 
 
