@@ -173,7 +173,7 @@ class _Clock:
         self._expected.note(record, seconds)
 
     def is_late(self, run: Run) -> bool:
-        """Whether a run can not be expected to end within the budget."""
+        """Whether a run cannot be expected to end within the budget."""
         seconds = self._longest.get(run.label, self._expected.surely(run.label))
         return self._end - time.monotonic() < seconds
 
