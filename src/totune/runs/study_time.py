@@ -32,7 +32,7 @@ from totune.training.inputs import EVAL_TOKENS, InputSource, Split, open_source,
 from totune.training.micro_batches import MicroBatches
 from totune.training.optimizer import apply_phase, build_optimizer
 
-TIMED_PIECES = 512  # word pieces of a timed batch, at most, unless a single row has more
+TIMED_PIECES = 1024  # word pieces of a timed batch, at most, unless a single row has more
 TIMED_SECONDS = 0.6  # what takes less is timed more often than twice
 TIMES = 5  # at most
 MOST_NAMED = 3  # parts of a study that are named with their time
@@ -112,8 +112,11 @@ class StudyTime:
         return self._to_come() + sum(each)
 
     def left(self, runs: Runs) -> str:
-        """What is said beside a run: " (about 6 min left)", or nothing where that is not known."""
-        if any(self.of_run(run.label) is None for run in runs):
+        """What is said beside a run: " (about 6 min left)", or nothing where nothing is known.
+
+        Runs of which nothing is known yet count nothing: baselines, which seldom take long.
+        """
+        if all(self.of_run(run.label) is None for run in runs):
             return ""
         return f" ({about(self.total(runs))} left{self._scope})"
 

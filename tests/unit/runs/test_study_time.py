@@ -64,9 +64,9 @@ def test_runs_at_once_share_the_machine() -> None:
 def test_finished_runs_correct_what_is_expected() -> None:
     time = StudyTime({"last-2": 60.0, "lora": 120.0}, scope=" of this round")
     assert time.surely("lora") == 0.0
-    assert time.left(RUNS) == ""  # nobody knows tf-idf yet
+    assert time.left(RUNS) == " (about 9 min left of this round)"  # tf-idf counts nothing yet
     time.note(failed("tf-idf"), 1.0)
-    assert time.left(RUNS) == ""
+    assert time.left([run for run in RUNS if run.label == "tf-idf"]) == ""
     time.note(record_of("tf-idf", 0), 1.0)
     assert time.surely("lora") == 60.0
     assert time.left(RUNS[1:]) == " (about 9 min left of this round)"
@@ -90,7 +90,8 @@ def test_the_time_left_stands_beside_runs_and_no_run_begins_that_would_not_end(
     told, time = Recorder(), StudyTime({"last-2": 600.0, "lora": 3600.0})
     runner = Runner(context_of(told), Store(tmp_path), time=time)
     records = runner.execute(RUNS[:3], budget=1000.0)
-    assert told.said == ["run 1/3: tf-idf, seed 0", "run 2/3: last-2, seed 0 (about 1.2 h left)"]
+    left = "(about 1.2 h left)"
+    assert told.said == [f"run 1/3: tf-idf, seed 0 {left}", f"run 2/3: last-2, seed 0 {left}"]
     assert [record.strategy for record in records] == ["tf-idf", "last-2"]
     assert "not run: lora seed 0" in told.warned[0]
 
